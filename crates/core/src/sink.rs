@@ -95,6 +95,27 @@ pub trait Sink: Send {
         self.delay(after, by)
     }
 
+    /// Returns `true` if `tok` is done at the current time. A sink without time has no token that is not.
+    fn is_done(&self, _tok: Self::Tok) -> bool {
+        true
+    }
+
+    /// Adds a pool of `limit` units of space, and returns its number for [`Sink::acquire`].
+    fn add_pool(&mut self, _limit: u64) -> u16 {
+        0
+    }
+
+    /// Returns a token that is done when `after` is done and less than the limit of a pool is taken;
+    /// `amount` of it is taken then. Jobs get their space in the order in which they are ready. A sink
+    /// that cannot tell which release is the next one waits for `instead`, and a sink without time does
+    /// not wait.
+    fn acquire(&mut self, _pool: u16, _amount: u64, after: Self::Tok, _instead: Self::Tok) -> Self::Tok {
+        after
+    }
+
+    /// Returns `amount` to a pool once `after` is done.
+    fn release(&mut self, _pool: u16, _amount: u64, _after: Self::Tok) {}
+
     /// Begins a part of the current request that takes longer than its commands. Returns a value
     /// for [`Sink::end_delayed`].
     #[inline]

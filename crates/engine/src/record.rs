@@ -218,6 +218,23 @@ impl<S: Sink> Sink for Recorder<S> {
         RecorderToken { below: self.below.serve(server, after.below, by), ..after }
     }
 
+    fn is_done(&self, tok: Self::Tok) -> bool {
+        self.below.is_done(tok.below)
+    }
+
+    fn add_pool(&mut self, limit: u64) -> u16 {
+        self.below.add_pool(limit)
+    }
+
+    fn acquire(&mut self, pool: u16, amount: u64, after: Self::Tok, instead: Self::Tok) -> Self::Tok {
+        let after = self.join(self.scope.start, after);
+        RecorderToken { below: self.below.acquire(pool, amount, after.below, instead.below), ..after }
+    }
+
+    fn release(&mut self, pool: u16, amount: u64, after: Self::Tok) {
+        self.below.release(pool, amount, after.below);
+    }
+
     fn ack(&mut self, tok: Self::Tok) {
         self.scope.ack = self.join(self.scope.ack, tok);
     }

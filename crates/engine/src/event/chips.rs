@@ -10,9 +10,9 @@
 
 use super::state::{CmdId, NONE, PendingEvent, Queues, Stage, Tok};
 use crate::sched::ChipDispatch;
-use frit_core::{Cause, Nanos, Op, UnitId};
+use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
 use frit_media::{Hardware, NandLayout, NandPlace};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The queues of a chip, in order of precedence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,20 +45,53 @@ impl ChipQueue {
     }
 }
 
+/// Returns `true` for commands that copy pages of a victim.
+fn copies(cmd: &Cmd) -> bool {
+    let queue = ChipQueue::of(cmd.op, cmd.cause);
+    // A read of the page register never enters a queue.
+    cmd.op != Op::NandRegisterRead
+        && matches!(queue, ChipQueue::BackgroundReads | ChipQueue::BackgroundPrograms)
+}
+
 #[derive(Clone, Default, Debug)]
 struct Chip {
     /// Commands that are executed or whose data wait for the channel.
     working: u32,
+    /// Reads and programs of garbage collection that are not done, also programs that wait for their reads.
+    copying: u32,
     queues: [VecDeque<u32>; QUEUES],
     /// First commands of groups for further dies, whose transfers follow the current one.
     transfers: VecDeque<u32>,
 }
 
+impl Chip {
+    /// Queues whose commands are next if garbage collection precedes the host. Until the pages of a victim are
+    /// copied, commands of the host only join those of garbage collection, as in MQSim
+    /// (`TSU_OutofOrder.cpp`).
+    fn background_first(&self) -> Option<[ChipQueue; 2]> {
+        let source = |q: ChipQueue| !self.queues[q as usize].is_empty();
+        let collects = source(ChipQueue::BackgroundReads);
+        Some(match () {
+            () if source(ChipQueue::MappingReads) && collects => {
+                [ChipQueue::MappingReads, ChipQueue::BackgroundReads]
+            }
+            () if source(ChipQueue::MappingReads) => [ChipQueue::MappingReads, ChipQueue::Reads],
+            () if collects => [ChipQueue::BackgroundReads, ChipQueue::Reads],
+            () if source(ChipQueue::BackgroundPrograms) => {
+                [ChipQueue::BackgroundPrograms, ChipQueue::Programs]
+            }
+            () if source(ChipQueue::Erases) => [ChipQueue::Erases; 2],
+            () if self.copying > 0 => return None,
+            () if source(ChipQueue::Reads) => [ChipQueue::Reads; 2],
+            () if source(ChipQueue::Programs) => [ChipQueue::Programs; 2],
+            () => return None,
+        })
+    }
+}
+
 #[derive(Clone, Default, Debug)]
 struct ChipChannel {
     busy: bool,
-    /// The channel is in the list of those that may start something.
-    listed: bool,
     chips: Vec<Chip>,
     /// Chip that is examined next.
     turn: usize,
@@ -74,6 +107,15 @@ struct UnitPlace {
     place: NandPlace,
 }
 
+/// What ends in a chip at the current time.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// A page that was programmed, or a block that was erased.
+    Page(u32),
+    /// The work of a chip, after all its pages.
+    Chip { channel: u16, chip: u16, pages: u32 },
+}
+
 /// The chips of all NAND devices.
 #[derive(Clone, Debug)]
 pub(super) struct ChipControllers {
@@ -82,7 +124,9 @@ pub(super) struct ChipControllers {
     /// Place of each unit; `None` for units of other media.
     places: Vec<Option<UnitPlace>>,
     channels: Vec<ChipChannel>,
-    listed: VecDeque<u16>,
+    /// Channels that may start something. As in MQSim, they are examined in the order of their numbers.
+    listed: BTreeSet<u16>,
+    ending: VecDeque<Ending>,
 }
 
 impl ChipControllers {
@@ -92,7 +136,8 @@ impl ChipControllers {
             layouts: Vec::new(),
             places: vec![None; hardware.units()],
             channels: vec![ChipChannel::default(); hardware.channels()],
-            listed: VecDeque::new(),
+            listed: BTreeSet::new(),
+            ending: VecDeque::new(),
         };
         let mut first = 0;
         for device in hardware.devices() {
@@ -120,14 +165,12 @@ impl ChipControllers {
 
     /// Returns `true` if a channel may start something.
     pub(super) fn can_start(&self) -> bool {
-        !self.listed.is_empty()
+        !self.listed.is_empty() || !self.ending.is_empty()
     }
 
     fn list(&mut self, number: u16) {
-        let channel = &mut self.channels[usize::from(number)];
-        if !channel.busy && !channel.listed {
-            channel.listed = true;
-            self.listed.push_back(number);
+        if !self.channels[usize::from(number)].busy {
+            self.listed.insert(number);
         }
     }
 
@@ -143,6 +186,10 @@ impl ChipControllers {
             }
             let source = |q: ChipQueue| !chip.queues[q as usize].is_empty();
             let sources = match () {
+                () if self.dispatch.gc_first => match chip.background_first() {
+                    Some(sources) => sources,
+                    None => continue,
+                },
                 () if source(ChipQueue::MappingReads) => [ChipQueue::MappingReads, ChipQueue::Reads],
                 () if source(ChipQueue::Reads) => [ChipQueue::Reads, ChipQueue::BackgroundReads],
                 () if source(ChipQueue::Programs) => [ChipQueue::Programs, ChipQueue::BackgroundPrograms],
@@ -229,9 +276,19 @@ impl Queues {
         let (unit, generation) = (node.cmd.unit, node.generation);
         // A read of the page register finds its read here.
         self.units[unit.idx()].queue.tail = id;
+        let copies = copies(&self.nodes[id as usize].cmd);
+        if copies && let Some(chip) = self.chip_of(unit) {
+            chip.copying += 1;
+        }
         self.wait_for(id, 0, after);
         self.wake(id);
         Tok { id, generation }
+    }
+
+    fn chip_of(&mut self, unit: UnitId) -> Option<&mut Chip> {
+        let chips = self.chips.as_mut()?;
+        let at = chips.place(unit)?;
+        chips.channels[usize::from(at.channel)].chips.get_mut(usize::from(at.place.chip))
     }
 
     /// Moves a command that waits for nothing into a queue of its chip.
@@ -263,9 +320,8 @@ impl Queues {
     /// if no channel was examined.
     pub(super) fn start_chip(&mut self) -> bool {
         let Some(chips) = &mut self.chips else { return false };
-        let Some(number) = chips.listed.pop_front() else { return false };
+        let Some(number) = chips.listed.pop_first() else { return false };
         let channel = &mut chips.channels[usize::from(number)];
-        channel.listed = false;
         if let Some(id) = channel.data_out.pop_front() {
             channel.busy = true;
             self.transfer_out(number, id);
@@ -375,9 +431,26 @@ impl Queues {
             chips.channels[usize::from(at.channel)].data_out.extend(group);
             return chips.list(at.channel);
         }
-        for id in group {
-            self.end_in_chip(id, at);
+        // As in MQSim, each page is reported before the next one, and the chip is busy until all are.
+        let Some(chips) = &mut self.chips else { return };
+        let pages = group.len() as u32;
+        chips.ending.extend(group.into_iter().map(Ending::Page));
+        chips.ending.push_back(Ending::Chip { channel: at.channel, chip: at.place.chip, pages });
+    }
+
+    /// Reports the next page of a chip whose cells are done, or that the chip is idle. Returns `false` if there
+    /// is none.
+    pub(super) fn end_in_chips(&mut self) -> bool {
+        let Some(chips) = &mut self.chips else { return false };
+        match chips.ending.pop_front() {
+            None => return false,
+            Some(Ending::Page(id)) => self.end_command(id),
+            Some(Ending::Chip { channel, chip, pages }) => {
+                chips.channels[usize::from(channel)].chips[usize::from(chip)].working -= pages;
+                chips.list(channel);
+            }
         }
+        true
     }
 
     fn end_transfer_out(&mut self, id: u32, at: UnitPlace) {
@@ -405,8 +478,16 @@ impl Queues {
         channel.chips[usize::from(at.place.chip)].working += 1;
     }
 
-    /// Ends a command. Its chip takes commands again when all of them have ended.
+    /// Ends a read. Its chip takes commands again when all of them have ended.
     fn end_in_chip(&mut self, id: u32, at: UnitPlace) {
+        if let Some(chips) = &mut self.chips {
+            chips.channels[usize::from(at.channel)].chips[usize::from(at.place.chip)].working -= 1;
+            chips.list(at.channel);
+        }
+        self.end_command(id);
+    }
+
+    fn end_command(&mut self, id: u32) {
         let now = self.now;
         let node = &mut self.nodes[id as usize];
         node.stage = Stage::Finished;
@@ -420,9 +501,10 @@ impl Queues {
         if unit.queue.tail == id {
             unit.queue.tail = NONE;
         }
-        if let Some(chips) = &mut self.chips {
-            chips.channels[usize::from(at.channel)].chips[usize::from(at.place.chip)].working -= 1;
-            chips.list(at.channel);
+        if copies(&cmd)
+            && let Some(chip) = self.chip_of(cmd.unit)
+        {
+            chip.copying -= 1;
         }
         self.complete(CmdId(id));
     }

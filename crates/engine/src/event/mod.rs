@@ -8,6 +8,7 @@ mod disk_queue;
 mod gate;
 mod hazard;
 mod hazard_links;
+mod pools;
 mod servers;
 mod state;
 mod suspend;
@@ -137,6 +138,8 @@ impl<P: Scheduler> Event<P> {
             }
         } else if self.queues.start_chip() {
             // As in MQSim, a controller acts after each event, also if more events have the same time.
+        } else if self.queues.end_in_chips() {
+            // What waits for a page is in the queues before the next one is reported.
         } else if !self.queues.is_instant_over() || self.queues.has_report() {
             return false;
         } else if let Some(unit) = self.queues.next_free_unit() {
@@ -232,6 +235,23 @@ impl<P: Scheduler> Sink for Event<P> {
     fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
         let after = self.queues.join(self.scope.start, after);
         self.queues.serve(server, after, by)
+    }
+
+    fn is_done(&self, tok: Tok) -> bool {
+        self.queues.is_done(tok)
+    }
+
+    fn add_pool(&mut self, limit: u64) -> u16 {
+        self.queues.pools_mut().add(limit)
+    }
+
+    fn acquire(&mut self, pool: u16, amount: u64, after: Tok, _: Tok) -> Tok {
+        let after = self.queues.join(self.scope.start, after);
+        self.queues.acquire(pool, amount, after)
+    }
+
+    fn release(&mut self, pool: u16, amount: u64, after: Tok) {
+        self.queues.release_space(pool, amount, after);
     }
 
     #[inline]
@@ -331,6 +351,25 @@ mod tests {
         assert_eq!(tags, [1, 2]);
         assert_eq!(e.next_done(Nanos::MAX), None);
         assert_eq!(e.now(), Nanos(50));
+    }
+
+    #[test]
+    fn space_of_a_pool_is_given_in_order() {
+        let mut e = engine();
+        let pool = e.add_pool(8);
+        let start = e.start();
+        // Space is given while less than the limit is taken, so the first two get theirs.
+        for (tag, amount) in [7, 4, 1, 1].into_iter().enumerate() {
+            let entered = e.acquire(pool, amount, start, start);
+            let done = e.delay(entered, Nanos(100 * (tag as u64 + 1)));
+            assert!(!e.is_done(done));
+            e.release(pool, amount, done);
+            e.time_or_watch(done, tag as u32);
+        }
+        let ends: Vec<_> = std::iter::from_fn(|| e.next_done(Nanos::MAX)).map(|d| (d.tag, d.at.0)).collect();
+        // The third enters at 100, with the fourth.
+        assert_eq!(ends, [(0, 100), (1, 200), (2, 400), (3, 500)]);
+        assert_eq!(e.queues().outstanding(), 0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::chips::ChipControllers;
 use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
 use super::gate::Gate;
 use super::hazard_links::{Chains, HazardLinks, UnitHazards};
+use super::pools::Pools;
 use super::servers::Servers;
 use super::suspend::{Suspension, suspensions};
 use crate::driver::{Completion, Tag};
@@ -44,6 +45,11 @@ pub(super) enum Stage {
     /// Not a command: a job of a server, which becomes a join with a gate when its token is done. `start`
     /// holds its duration, and the address of its command the server.
     Job,
+    /// Not a command: a wait for space of a pool, which becomes a join when its token is done. `start` holds
+    /// the amount, and the address of its command the pool.
+    Acquire,
+    /// Not a command: a return of space to a pool, in the same form.
+    Release,
     /// The command waits for its `after`.
     Waits,
     /// The command waits until a command that it must follow is released.
@@ -226,6 +232,7 @@ pub struct Queues {
     pub(super) reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
     refused: u64,
     pub(super) servers: Servers,
+    pub(super) pools: Pools,
     /// Controllers of NAND chips, if these and not the units have queues.
     pub(super) chips: Option<Box<ChipControllers>>,
     pub(super) suspensions: Vec<Option<Suspension>>,
@@ -361,6 +368,7 @@ impl Queues {
             reports: BinaryHeap::new(),
             refused: 0,
             servers: Servers::default(),
+            pools: Pools::default(),
             chips: None,
             suspensions: suspensions(hardware),
             usage: Box::new(DeviceUsage::new(hardware)),
@@ -538,6 +546,14 @@ impl Queues {
                 (node.stage, node.waits) = (Stage::Join, 1);
                 let end = self.servers.serve(node.cmd.addr, self.now, node.start);
                 self.open_gate(Gate::of(id), end);
+                return None;
+            }
+            Stage::Acquire => {
+                self.wait_for_space(id);
+                return None;
+            }
+            Stage::Release => {
+                self.return_space(id);
                 return None;
             }
             // The node was woken twice at this time.

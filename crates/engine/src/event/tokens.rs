@@ -107,7 +107,7 @@ impl Queues {
     }
 
     #[inline]
-    fn is_done(&self, tok: Tok) -> bool {
+    pub(super) fn is_done(&self, tok: Tok) -> bool {
         self.nodes[tok.id as usize].generation != tok.generation
     }
 

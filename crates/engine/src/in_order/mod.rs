@@ -441,6 +441,14 @@ impl Sink for InOrder {
         self.tokens.delay(self.now, after, by)
     }
 
+    fn is_done(&self, tok: Tok) -> bool {
+        self.tokens.done_at(tok).is_some_and(|at| at <= self.now)
+    }
+
+    fn acquire(&mut self, _: u16, _: u64, after: Tok, instead: Tok) -> Tok {
+        self.join(after, instead)
+    }
+
     #[inline]
     fn ack(&mut self, tok: Tok) {
         self.scope.ack = self.tokens.join(self.now, self.scope.ack, tok);

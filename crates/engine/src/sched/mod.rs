@@ -101,6 +101,8 @@ pub enum AnyScheduler {
 pub struct ChipDispatch {
     /// A chip takes commands for all its dies together, and not for one of them.
     pub interleave_dies: bool,
+    /// Commands of garbage collection precede those of the host.
+    pub gc_first: bool,
 }
 
 impl AnyScheduler {

@@ -13,17 +13,18 @@ use frit_core::{Error, ParamInfo, Params, Result, UnitId};
 #[derive(Clone, Copy, Debug)]
 pub struct OutOfOrder {
     interleave_dies: bool,
+    gc_first: bool,
 }
 
 impl Default for OutOfOrder {
     fn default() -> Self {
-        OutOfOrder { interleave_dies: true }
+        OutOfOrder { interleave_dies: true, gc_first: false }
     }
 }
 
 impl Scheduler for OutOfOrder {
     fn chips(&self) -> Option<ChipDispatch> {
-        Some(ChipDispatch { interleave_dies: self.interleave_dies })
+        Some(ChipDispatch { interleave_dies: self.interleave_dies, gc_first: self.gc_first })
     }
 
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
@@ -37,23 +38,30 @@ impl Scheduler for OutOfOrder {
 
 impl Params for OutOfOrder {
     fn list(&self) -> Vec<ParamInfo> {
-        vec![ParamInfo {
-            key: "interleave-dies".into(),
-            help: "an idle chip takes commands for all its dies together; otherwise for one of them, as MQSim \
-                   since 2018",
-            value: self.interleave_dies.to_string(),
-            live: false,
-        }]
+        vec![
+            ParamInfo {
+                key: "interleave-dies".into(),
+                help: "an idle chip takes commands for all its dies together; otherwise for one of them, as \
+                       MQSim since 2018",
+                value: self.interleave_dies.to_string(),
+                live: false,
+            },
+            ParamInfo {
+                key: "gc-first".into(),
+                help: "commands of garbage collection precede those of the host, until the victim is copied",
+                value: self.gc_first.to_string(),
+                live: false,
+            },
+        ]
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        match key {
-            "interleave-dies" => {
-                self.interleave_dies =
-                    value.trim().parse().map_err(|_| Error::param(key, value, "has to be true or false"))?;
-                Ok(())
-            }
-            _ => Err(unknown(key, value, self)),
-        }
+        let switch = match key {
+            "interleave-dies" => &mut self.interleave_dies,
+            "gc-first" => &mut self.gc_first,
+            _ => return Err(unknown(key, value, self)),
+        };
+        *switch = value.trim().parse().map_err(|_| Error::param(key, value, "has to be true or false"))?;
+        Ok(())
     }
 }

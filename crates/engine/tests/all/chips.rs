@@ -52,6 +52,24 @@ fn reads_precede_programs_and_these_erases() {
 }
 
 #[test]
+fn garbage_collection_can_precede_the_host() {
+    let first = |hw: &Hardware, commands: &[Cmd]| {
+        let mut scheduler = OutOfOrder::default();
+        scheduler.params().set("gc-first", "true").unwrap();
+        ends(&mut Event::new(hw, scheduler), &singles(commands))
+    };
+    let hw = nand_chips(1, 1, 1, (0, 0));
+    let of_gc = |cmd: Cmd| Cmd { cause: Cause::Gc, ..cmd };
+    assert_eq!(first(&hw, &[read(0, 1), of_gc(read(0, 2))]), [2 * READ, READ]);
+    assert_eq!(first(&hw, &[read(0, 1), of_gc(program(0, 2))]), [PROGRAM + READ, PROGRAM]);
+    assert_eq!(first(&hw, &[read(0, 1), erase(0, 9)]), [T_ERASE + READ, T_ERASE]);
+    assert_eq!(first(&hw, &[program(0, 1), read(0, 1)]), [READ + PROGRAM, READ]);
+    // Commands of the host for another plane join those of garbage collection.
+    let hw = nand_chips(1, 1, 2, (0, 0));
+    assert_eq!(first(&hw, &[program(1, 0), of_gc(program(0, 0))]), [2 * BUS + T_PROG; 2]);
+}
+
+#[test]
 fn planes_join_from_anywhere_in_the_queue() {
     let hw = nand_chips(1, 1, 2, (0, 0));
     // Page 0 of both planes, although page 1 of the second one is older.
