@@ -3,7 +3,7 @@
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
 //! composers each serve requests from one or more devices: [`mod@concat`], [`stripe`], [`mirror`],
-//! [`thin`], [`compress`], [`segments`], [`delay`], [`host_link`],
+//! [`thin`], [`compress`], [`segments`], [`delay`], [`host_link`], [`dram_cache`],
 //! [`flaky`], [`record`]. A composer implements [`Composer`], and
 //! [`Composed`] gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers
 //! of a stack paths.
@@ -16,6 +16,7 @@ pub mod concat;
 mod deferral;
 pub mod delay;
 pub mod devices;
+pub mod dram_cache;
 pub mod flaky;
 pub mod host_link;
 mod locked;

@@ -59,6 +59,7 @@ macro_rules! as_large_as_the_device {
 as_large_as_the_device!(
     crate::delay::DelayConfig,
     crate::host_link::HostLinkConfig,
+    crate::dram_cache::DramCacheConfig,
     crate::flaky::FlakyConfig,
     crate::record::RecordConfig
 );

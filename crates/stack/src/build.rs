@@ -12,6 +12,7 @@ use crate::tree::Table;
 use frit_compose::compress::Compress;
 use frit_compose::concat::Concat;
 use frit_compose::delay::Delay;
+use frit_compose::dram_cache::DramCache;
 use frit_compose::flaky::Flaky;
 use frit_compose::host_link::HostLink;
 use frit_compose::mirror::Mirror;
@@ -155,6 +156,7 @@ fn over_one_device<S: Sink + 'static>(
     match config {
         LayerConfig::Delay(c) => Ok(composed(Delay::new(c.clone(), device))),
         LayerConfig::HostLink(c) => Ok(composed(HostLink::new(c.clone(), device))),
+        LayerConfig::DramCache(c) => DramCache::new(c.clone(), device).map(composed),
         LayerConfig::Flaky(c) => Ok(composed(Flaky::new(c.clone(), device))),
         LayerConfig::Thin(c) => Thin::new(c.clone(), device).map(composed),
         LayerConfig::Compress(c) => Compress::new(c.clone(), device).map(composed),
@@ -210,6 +212,7 @@ impl Builder<'_> {
             }
             LayerConfig::Delay(_)
             | LayerConfig::HostLink(_)
+            | LayerConfig::DramCache(_)
             | LayerConfig::Flaky(_)
             | LayerConfig::Thin(_)
             | LayerConfig::Compress(_) => {

@@ -54,6 +54,16 @@ impl TestDisk {
         })))
     }
 
+    /// A device of zeros, for layers that show the contents of a new device.
+    pub(crate) fn zeroed(bytes: usize) -> TestDisk {
+        let disk = TestDisk::new(bytes);
+        let mut state = disk.lock();
+        state.bytes.fill(0);
+        state.durable.fill(0);
+        drop(state);
+        disk
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap()
     }

@@ -8,7 +8,7 @@ mod shadow;
 pub(crate) use disk::TestDisk;
 pub(crate) use objects::TestObjects;
 pub(crate) use requests::{findings, metric, read, write, write_bytes};
-pub(crate) use shadow::{exercise, step};
+pub(crate) use shadow::{Step, exercise, step};
 
 /// A device whose power fails.
 pub(crate) trait LosesPower {

@@ -1,6 +1,6 @@
 //! The small layers that are made for composition.
 
-use super::{Durability, Interface, Role, RoleNames};
+use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
@@ -15,6 +15,8 @@ pub(super) const MIRROR: &str =
 pub(super) const DELAY: &str =
     "a device whose acknowledgements arrive later, in virtual time or on a served volume";
 pub(super) const HOST_LINK: &str = "command queues and a link before a device: the host interface of a drive";
+pub(super) const DRAM_CACHE: &str =
+    "a cache in the DRAM of a drive, for writes, reads or both (MQSim, Tavakkol et al., FAST 2018)";
 pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";
 pub(super) const RECORD: &str = "a device whose requests are recorded as a trace, which frit run can replay";
 
@@ -61,6 +63,16 @@ pub(super) const MAP_AND_STORE: &[Role] = &[
 
 /// A composer without metadata is as durable as its devices. One with a table is durable at a flush.
 pub(super) const DURABILITY: Durability = Durability { each_request: &[], over_files: &[] };
+
+/// Durability of a cache in DRAM.
+pub(super) const DRAM_CACHE_DURABILITY: Durability = Durability {
+    each_request: &[RequiredSetting {
+        key: "power_loss_protection",
+        value: "false",
+        why: "the memory of this program is lost in a crash",
+    }],
+    over_files: &[],
+};
 
 pub(super) fn decode<C: ParamTable + DeserializeOwned>(
     path: &str,

@@ -21,6 +21,7 @@ use crate::tree::Table;
 use frit_compose::compress::CompressConfig;
 use frit_compose::concat::ConcatConfig;
 use frit_compose::delay::DelayConfig;
+use frit_compose::dram_cache::DramCacheConfig;
 use frit_compose::flaky::FlakyConfig;
 use frit_compose::host_link::HostLinkConfig;
 use frit_compose::mirror::MirrorConfig;
@@ -70,6 +71,8 @@ pub enum LayerKind {
     Delay,
     /// Command queues and a link before a device.
     HostLink,
+    /// A cache in the DRAM of a drive.
+    DramCache,
     /// A device that fails by rules.
     Flaky,
     /// The same data on all devices.
@@ -200,6 +203,8 @@ pub enum LayerConfig {
     Delay(DelayConfig),
     /// Configuration of a host link.
     HostLink(HostLinkConfig),
+    /// Configuration of a cache in DRAM.
+    DramCache(DramCacheConfig),
     /// Configuration of a flaky device.
     Flaky(FlakyConfig),
     /// Configuration of a mirror.
@@ -272,6 +277,10 @@ macro_rules! with_config_of {
             }
             LayerKind::HostLink => {
                 type $config = HostLinkConfig;
+                $value
+            }
+            LayerKind::DramCache => {
+                type $config = DramCacheConfig;
                 $value
             }
             LayerKind::Flaky => {
@@ -351,6 +360,7 @@ impl LayerKind {
             LayerKind::Stripe => composers::STRIPE,
             LayerKind::Delay => composers::DELAY,
             LayerKind::HostLink => composers::HOST_LINK,
+            LayerKind::DramCache => composers::DRAM_CACHE,
             LayerKind::Flaky => composers::FLAKY,
             LayerKind::Mirror => composers::MIRROR,
             LayerKind::Thin => composers::THIN,
@@ -410,6 +420,7 @@ impl LayerKind {
                 | LayerKind::Thin
                 | LayerKind::Compress
                 | LayerKind::Segments
+                | LayerKind::DramCache
         )
     }
 
@@ -438,6 +449,7 @@ impl LayerKind {
             | LayerKind::Compress
             | LayerKind::Delay
             | LayerKind::HostLink
+            | LayerKind::DramCache
             | LayerKind::Flaky
             | LayerKind::Record => composers::DEVICE,
             LayerKind::Segments => composers::MAP_AND_STORE,
@@ -490,6 +502,7 @@ impl LayerKind {
             LayerKind::Zns => zns::DURABILITY,
             LayerKind::Flashcache => flashcache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
+            LayerKind::DramCache => composers::DRAM_CACHE_DURABILITY,
             LayerKind::Concat
             | LayerKind::Stripe
             | LayerKind::Mirror
@@ -533,6 +546,7 @@ impl LayerKind {
             LayerKind::Stripe => composers::decode(path, table, problems).map(LayerConfig::Stripe),
             LayerKind::Delay => composers::decode(path, table, problems).map(LayerConfig::Delay),
             LayerKind::HostLink => composers::decode(path, table, problems).map(LayerConfig::HostLink),
+            LayerKind::DramCache => composers::decode(path, table, problems).map(LayerConfig::DramCache),
             LayerKind::Flaky => composers::decode(path, table, problems).map(LayerConfig::Flaky),
             LayerKind::Mirror => composers::decode(path, table, problems).map(LayerConfig::Mirror),
             LayerKind::Thin => composers::decode(path, table, problems).map(LayerConfig::Thin),
@@ -578,6 +592,7 @@ impl LayerKind {
             LayerKind::Stripe => keys_of(table).map(LayerConfig::Stripe),
             LayerKind::Delay => keys_of(table).map(LayerConfig::Delay),
             LayerKind::HostLink => keys_of(table).map(LayerConfig::HostLink),
+            LayerKind::DramCache => keys_of(table).map(LayerConfig::DramCache),
             LayerKind::Flaky => keys_of(table).map(LayerConfig::Flaky),
             LayerKind::Mirror => keys_of(table).map(LayerConfig::Mirror),
             LayerKind::Thin => keys_of(table).map(LayerConfig::Thin),
@@ -613,6 +628,7 @@ impl LayerConfig {
             LayerConfig::Stripe(c) => c.unused(),
             LayerConfig::Delay(c) => c.unused(),
             LayerConfig::HostLink(c) => c.unused(),
+            LayerConfig::DramCache(c) => c.unused(),
             LayerConfig::Flaky(c) => c.unused(),
             LayerConfig::Mirror(c) => c.unused(),
             LayerConfig::Thin(c) => c.unused(),
@@ -639,6 +655,7 @@ impl LayerConfig {
             LayerConfig::Stripe(c) => SizeRule::Devices(c),
             LayerConfig::Delay(c) => SizeRule::Devices(c),
             LayerConfig::HostLink(c) => SizeRule::Devices(c),
+            LayerConfig::DramCache(c) => SizeRule::Devices(c),
             LayerConfig::Flaky(c) => SizeRule::Devices(c),
             LayerConfig::Mirror(c) => SizeRule::Devices(c),
             LayerConfig::Thin(c) => SizeRule::Devices(c),
@@ -665,6 +682,7 @@ impl LayerConfig {
             LayerConfig::Stripe(c) => c.check_ranges(),
             LayerConfig::Delay(c) => c.check_ranges(),
             LayerConfig::HostLink(c) => c.check_ranges(),
+            LayerConfig::DramCache(c) => c.check_ranges(),
             LayerConfig::Flaky(c) => c.check_ranges(),
             LayerConfig::Mirror(c) => c.check_ranges(),
             LayerConfig::Thin(c) => c.check_ranges(),

@@ -172,6 +172,10 @@ fn of_layer(of: &Layer) -> Vec<String> {
         | LayerKind::Flaky
         | LayerKind::Record => {}
         LayerKind::Stripe | LayerKind::Thin => sets.push(format!("{layer}.chunk=8K")),
+        // Few pages fit, so that pages are evicted often.
+        LayerKind::DramCache => {
+            sets.extend(["capacity=32K", "write_back=8K"].map(|set| format!("{layer}.{set}")));
+        }
         // Few marks stay, so that marks are cleared often.
         LayerKind::Mirror => {
             for set in ["read_chunk=8K", "region=16K", "keep_marked=4"] {
@@ -237,6 +241,7 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         | LayerConfig::Segments(_)
         | LayerConfig::Delay(_)
         | LayerConfig::HostLink(_)
+        | LayerConfig::DramCache(_)
         | LayerConfig::Flaky(_)
         | LayerConfig::Record(_) => 0,
     }

@@ -103,12 +103,13 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
 ];
 
 /// Stacks of several layers in `stacks/`, which are made small.
-pub(crate) const TREES: [&str; 13] = [
+pub(crate) const TREES: [&str; 14] = [
     "tree-halo-hfsl",
     "tree-halo-ftl",
     "tree-concat",
     "tree-stripe",
     "tree-halo-stripe",
+    "tree-dram-cache",
     "tree-four",
     "tree-mixed",
     "tree-two-caches",
