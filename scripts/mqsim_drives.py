@@ -3,11 +3,13 @@
 
 A drive has random shape, plane allocation scheme, cells, page size, transfer rate and link. It is filled,
 and gets random requests or requests in order, of whole pages and of parts, at a random depth. Each request is
-compared by scripts/models/mqsim_timing.py. Drives with little NAND are left out: they would collect garbage,
-which the model does not cover.
+compared by scripts/models/mqsim_timing.py. With --cache, drives have a data cache of random size and DRAM,
+requests may be in a small part of the drive, and the model is mqsim_cache.py. Drives with little NAND are left
+out: they would collect garbage, which the models do not cover.
 
 Example:
   scripts/mqsim_drives.py --count 100 --seed 1     exits with 1 if a request differs by more than 3 %
+  scripts/mqsim_drives.py --count 100 --cache
 """
 
 import argparse
@@ -22,12 +24,25 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FRIT = os.environ.get("FRIT", str(ROOT / "target" / "release" / "frit"))
-MODEL = ROOT / "scripts" / "models" / "mqsim_timing.py"
+MODELS = ROOT / "scripts" / "models"
 CONFIG = ROOT / "examples" / "mqsim-ssdconfig.xml"
 
 
-def draw(rng):
-    """Values of a configuration, a workload and a depth; None for a drive that is too small."""
+def draw_cache(rng, page):
+    """Values of a data cache, a caching mode, and the range of the requests."""
+    values = {
+        "Data_Cache_Capacity": page * rng.choice([1024, 4096, 65536]),
+        "Data_Cache_DRAM_Row_Size": rng.choice([2048, 4096, 8192, 16384]),
+        "Data_Cache_DRAM_Data_Rate": rng.choice([400, 800, 1600]),
+        "Data_Cache_DRAM_Data_Busrt_Size": rng.choice([1, 4, 8]),
+        "Data_Cache_DRAM_tRCD": rng.choice([13, 20]),
+    }
+    mode = rng.choice(["write-cache", "write-cache", "read-cache", "write-read-cache"])
+    return values, mode, rng.choice(["", "", f",span={page * rng.choice([128, 1024])}"])
+
+
+def draw(rng, cache):
+    """Values of a configuration, a caching mode, a workload and a depth; None for a drive that is too small."""
     shape = [rng.choice(v) for v in ([1, 2, 3, 4, 8], [1, 2, 4, 5], [1, 1, 2, 4], [1, 2, 4])]
     names = ["Flash_Channel_Count", "Chip_No_Per_Channel", "Die_No_Per_Chip", "Plane_No_Per_Die"]
     page = rng.choice([4096, 8192, 16384])
@@ -48,8 +63,12 @@ def draw(rng):
     workload = (f"gen:sequential,count=200,{rng.choice(['read=1', 'ops=write'])},size={size},align={size}" if in_order
                 else f"gen:uniform,count=300,{operations},size={size},align={rng.choice([page, 4096])}")
     depth = rng.choice([1, 2, 8, 16, 32, 64])
+    mode = "turned-off"
+    if cache:
+        more, mode, span = draw_cache(rng, page)
+        values, workload = values | more, workload + ("" if in_order else span)
     planes = shape[0] * shape[1] * shape[2] * shape[3]
-    return (values, workload, depth) if planes >= 4 else None
+    return (values, mode, workload, depth) if planes >= 4 else None
 
 
 def configuration(values):
@@ -64,35 +83,38 @@ def configuration(values):
     return text
 
 
-def compare(values, workload, depth, within):
+def compare(values, mode, workload, depth, within):
     """Last line of the model, and True if no request differs."""
+    model = ["mqsim_timing.py"] if mode == "turned-off" else ["mqsim_cache.py", "--caching", mode]
     with tempfile.TemporaryDirectory() as folder:
         config, stack, requests = (os.path.join(folder, name) for name in ("c.xml", "ssd.toml", "requests.csv"))
         pathlib.Path(config).write_text(configuration(values))
-        text = subprocess.run([FRIT, "mqsim", config], check=True, capture_output=True, text=True).stdout
+        text = subprocess.run([FRIT, "mqsim", "--caching", mode, config], check=True, capture_output=True, text=True).stdout
         pathlib.Path(stack).write_text(text)
         subprocess.run([FRIT, "run", "--quiet", "--wrap", "--warm", "fill", "--qd", str(depth), "--requests", requests,
                         stack, workload], check=True, capture_output=True)
         filled = tomllib.loads(text)["ssd"]["capacity"]
-        model = subprocess.run([sys.executable, "-B", str(MODEL), config, requests, "--depth", str(depth), "--filled",
-                                str(filled), "--within", str(within)], capture_output=True, text=True)
-        return model.stdout.strip().splitlines()[-1], model.returncode == 0
+        command = [sys.executable, "-B", str(MODELS / model[0]), config, requests, *model[1:], "--depth", str(depth),
+                   "--filled", str(filled), "--within", str(within)]
+        run = subprocess.run(command, capture_output=True, text=True)
+        return run.stdout.strip().splitlines()[-1], run.returncode == 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="drives to draw")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cache", action="store_true", help="drives with a data cache")
     parser.add_argument("--within", type=float, default=0.03, help="largest relative difference of a request")
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    drives = [drive for drive in (draw(rng) for _ in range(args.count)) if drive]
+    drives = [drive for drive in (draw(rng, args.cache) for _ in range(args.count)) if drive]
     different = 0
-    for values, workload, depth in drives:
-        said, equal = compare(values, workload, depth, args.within)
+    for values, mode, workload, depth in drives:
+        said, equal = compare(values, mode, workload, depth, args.within)
         if not equal:
             different += 1
-            print(f"{values}\n  {workload}, depth {depth}: {said}")
+            print(f"{values}\n  {mode}, {workload}, depth {depth}: {said}")
     print(f"{len(drives)} drives, {different} with requests that differ by more than {args.within:.2%}")
     return 1 if different else 0
 

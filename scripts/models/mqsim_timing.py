@@ -5,7 +5,7 @@ The model is written from MQSim's source (CMU-SAFARI/MQSim): command times of
 ONFI_Channel_NVDDR2.cpp, latencies of Flash_Chip.h, chips that take commands only when all their dies
 are idle (TSU_OutofOrder.cpp), and then for one die (TSU_Base.cpp returns in its loop over the dies), reads that leave a chip in the order in which they are ready
 (NVM_PHY_ONFI_NVDDR2.cpp), packets of PCIe_Link.h, and places of pages by the plane allocation scheme
-(Address_Mapping_Unit_Page_Level.cpp). The data cache is off, and the mapping table is ideal. The drive
+(Address_Mapping_Unit_Page_Level.cpp). The data cache is off (mqsim_cache.py adds it), and the mapping table is ideal. The drive
 was filled in order, so page L is the (L / planes)-th page of its plane. There is no garbage
 collection: a model of it would need more than a page.
 
@@ -130,20 +130,12 @@ class Simulation:
                 begin()
 
         def begin():
-            first, last = offset // drive.page_bytes, (offset + size - 1) // drive.page_bytes
-            left = [last - first + 1]
-            for page in range(first, last + 1):
-                low = max(offset, page * drive.page_bytes)
-                part = min(offset + size, (page + 1) * drive.page_bytes) - low
-                self.queue(op, page, part, lambda: finished(left))
-            self.schedule()
+            self.serve(op, offset, size, serviced)
 
-        def finished(left):
-            left[0] -= 1
-            if left[0] == 0:
-                if op == "read":
-                    self.message("up", drive.packets(size), lambda: None)
-                self.message("up", drive.packets(16), done)
+        def serviced():
+            if op == "read":
+                self.message("up", drive.packets(size), lambda: None)
+            self.message("up", drive.packets(16), done)
 
         def done():
             self.times[n] = self.now - start
@@ -153,6 +145,26 @@ class Simulation:
 
         self.message("down", drive.packets(2),
                      lambda: self.message("up", drive.packets(4), lambda: self.message("down", drive.packets(64), fetched)))
+
+    def serve(self, op, offset, size, then):
+        """Serves a request that the device has, with its data."""
+        parts = self.parts(offset, size)
+        left = [len(parts)]
+
+        def finished():
+            left[0] -= 1
+            if left[0] == 0:
+                then()
+
+        for page, low, high in parts:
+            self.queue(op, page, high - low, finished)
+        self.schedule()
+
+    def parts(self, offset, size):
+        """Pages of a request, each with the range of its bytes."""
+        length = self.drive.page_bytes
+        pages = range(offset // length, (offset + size - 1) // length + 1)
+        return [(p, max(offset - p * length, 0), min(offset + size - p * length, length)) for p in pages]
 
     def queue(self, op, page, size, then):
         channel, chip, die, plane = self.drive.place(page)
@@ -227,7 +239,7 @@ class Simulation:
             if op == "write":
                 end += sum(drive.transfer(page.size) for page in group)
             cells = drive.latency(op, group[0].offset)
-            self.at(end + cells, lambda g=group: self.worked(channel, chip, op, g))
+            self.at(end, lambda g=group, t=cells: self.at(self.now + t, lambda: self.worked(channel, chip, op, g)))
         if self.bus[channel]:
             self.at(end, lambda: self.free(channel))
 
@@ -240,8 +252,9 @@ class Simulation:
             if op == "read":
                 self.ready[channel].append((chip, page.size, page.then))
             else:
-                self.active[channel, chip] -= 1
                 page.then()
+        if op == "write":
+            self.active[channel, chip] -= len(group)
         self.idle(channel)
 
     def left(self, channel, chip, then):
@@ -250,8 +263,8 @@ class Simulation:
         self.free(channel)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def arguments(text):
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("config", help="ssdconfig.xml of MQSim")
     parser.add_argument("requests", help="file of frit run --requests")
     parser.add_argument("--depth", type=int, default=1, help="outstanding requests")
@@ -259,12 +272,15 @@ def main():
     parser.add_argument("--interleave-dies", action="store_true",
                         help="an idle chip takes commands for all its dies, as MQSim's first versions")
     parser.add_argument("--within", type=float, default=0.03, help="largest relative difference")
-    args = parser.parse_args()
-    drive = Drive(args.config)
+    return parser
+
+
+def compare(args, simulation):
+    """Prints how far the latencies of the requests are from those of a simulation. Returns 1 if they differ."""
     with open(args.requests, newline="") as file:
         table = list(csv.DictReader(file))
     rows = [(r["op"], int(r["offset"]), int(r["bytes"])) for r in table]
-    times = Simulation(drive, args.depth, args.interleave_dies).run(rows, args.filled // drive.page_bytes)
+    times = simulation.run(rows, args.filled // simulation.drive.page_bytes)
     wrong, worst, sums = 0, 0.0, [0, 0]
     for row, model in zip(table, times):
         measured = int(row["end_ns"]) - int(row["start_ns"])
@@ -277,6 +293,11 @@ def main():
     mean = sums[0] / sums[1] - 1
     print(f"{len(rows)} requests, {wrong} differ, at most {worst:.2%}; means {mean:+.2%}")
     return 1 if wrong else 0
+
+
+def main():
+    args = arguments(__doc__).parse_args()
+    return compare(args, Simulation(Drive(args.config), args.depth, args.interleave_dies))
 
 
 if __name__ == "__main__":

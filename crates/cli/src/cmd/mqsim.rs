@@ -24,6 +24,30 @@ differently or not at all is a comment of the stack. See docs/guide/from-mqsim.m
 pub(crate) struct Args {
     /// Configuration of the device: MQSim's ssdconfig.xml.
     config: PathBuf,
+    /// Device_Level_Data_Caching_Mode of the flow, which MQSim has in the definition of its workloads.
+    #[arg(long, value_enum, default_value = "write-cache")]
+    caching: Caching,
+}
+
+/// Caching modes of MQSim, by its names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Caching {
+    WriteCache,
+    ReadCache,
+    WriteReadCache,
+    TurnedOff,
+}
+
+impl Caching {
+    /// Returns the `mode` of a `dram-cache`, if there is one.
+    fn mode(self) -> Option<&'static str> {
+        match self {
+            Caching::WriteCache => Some("write"),
+            Caching::ReadCache => Some("read"),
+            Caching::WriteReadCache => Some("read-write"),
+            Caching::TurnedOff => None,
+        }
+    }
 }
 
 /// Runs the command.
@@ -43,5 +67,5 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let text = std::fs::read_to_string(&args.config).into_diagnostic().wrap_err_with(cannot)?;
     let name = args.config.display().to_string();
     let mut parameters = Parameters::parse(&name, &text)?;
-    print(&stack::translate(&mut parameters)?)
+    print(&stack::translate(&mut parameters, args.caching)?)
 }

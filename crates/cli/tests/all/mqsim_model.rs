@@ -1,5 +1,5 @@
 //! Configurations of MQSim: their translation, refusals, and latencies of requests beside an
-//! independent model of MQSim's source (`scripts/models/mqsim_timing.py`).
+//! independent model of MQSim's source (`scripts/models/mqsim_timing.py`, `mqsim_cache.py`).
 
 use crate::models::{has_python, output, root};
 use std::path::Path;
@@ -7,6 +7,10 @@ use std::process::Command;
 
 const CONFIG: &str = "examples/mqsim-ssdconfig.xml";
 const MODEL: &str = "scripts/models/mqsim_timing.py";
+const CACHE_MODEL: &str = "scripts/models/mqsim_cache.py";
+const OFF: &str = "turned-off";
+/// A drive that is filled fast, and collects no garbage.
+const SMALL: [(&str, &str); 2] = [("Block_No_Per_Plane", "32"), ("Overprovisioning_Ratio", "0.5")];
 
 /// Returns the example with other values of some parameters.
 fn config(values: &[(&str, &str)]) -> String {
@@ -24,9 +28,9 @@ fn frit() -> Command {
 }
 
 /// Writes the configuration and its stack into a folder.
-fn translate(dir: &Path, text: &str) {
+fn translate(dir: &Path, text: &str, caching: &str) {
     std::fs::write(dir.join("ssdconfig.xml"), text).unwrap();
-    let stack = output(frit().arg("mqsim").arg(dir.join("ssdconfig.xml")));
+    let stack = output(frit().args(["mqsim", "--caching", caching]).arg(dir.join("ssdconfig.xml")));
     std::fs::write(dir.join("ssd.toml"), stack).unwrap();
 }
 
@@ -48,8 +52,13 @@ fn geometry(shape: [&'static str; 4]) -> Vec<(&'static str, &'static str)> {
 
 /// Runs a workload, and compares the latency of each request with the model.
 fn compare(values: &[(&str, &str)], workload: &str, depth: &str, interleaves: bool) {
+    compare_cached(values, OFF, workload, depth, interleaves);
+}
+
+/// Compares requests to a drive whose data cache has this mode.
+fn compare_cached(values: &[(&str, &str)], caching: &str, workload: &str, depth: &str, interleaves: bool) {
     let dir = tempfile::tempdir().unwrap();
-    translate(dir.path(), &config(values));
+    translate(dir.path(), &config(&[&SMALL[..], values].concat()), caching);
     let (stack, requests) = (dir.path().join("ssd.toml"), dir.path().join("requests.csv"));
     output(
         frit()
@@ -65,7 +74,7 @@ fn compare(values: &[(&str, &str)], workload: &str, depth: &str, interleaves: bo
     let filled = stack["ssd"]["capacity"].as_integer().unwrap();
     let out = Command::new("python3")
         .current_dir(root())
-        .args(["-B", MODEL])
+        .args(if caching == OFF { vec!["-B", MODEL] } else { vec!["-B", CACHE_MODEL, "--caching", caching] })
         .args([dir.path().join("ssdconfig.xml"), requests])
         .args(["--depth", depth, "--filled", &filled.to_string(), "--within", "0.0001"])
         .args(interleaves.then_some("--interleave-dies"))
@@ -122,6 +131,64 @@ fn requests_take_the_times_of_mqsim_on_other_parts() {
     }
 }
 
+/// Writes that fill the cache and wait for the NAND, reads, and pages that are written again and evicted.
+#[test]
+fn requests_take_the_times_of_mqsim_with_a_data_cache() {
+    if !has_python() {
+        return;
+    }
+    for depth in ["1", "8"] {
+        compare_cached(&geometry(["4", "2", "1", "2"]), "write-cache", WORKLOADS[5], depth, false);
+    }
+    let shapes = [["4", "1", "1", "1"], ["4", "2", "1", "2"], ["8", "4", "2", "2"]];
+    for shape in shapes {
+        for workload in &WORKLOADS[..2] {
+            for depth in ["1", "16", "64"] {
+                compare_cached(&geometry(shape), "write-cache", workload, depth, false);
+            }
+        }
+        let again = "gen:uniform,count=300,read=0.3,size=8K,align=8K,span=2M";
+        compare_cached(&geometry(shape), "write-cache", again, "1", false);
+        compare_cached(&geometry(shape), "read-cache", again, "1", false);
+    }
+    // Pages are evicted, one for each write.
+    let small = [("Data_Cache_Capacity", "524288"), ("Data_Cache_DRAM_Row_Size", "2048")];
+    let again = "gen:uniform,count=300,read=0.5,size=8K,align=8K,span=1M";
+    compare_cached(&small, "write-cache", again, "1", false);
+}
+
+/// Copies and erases of random writes, beside MQSim's block manager (`mqsim_gc.py`).
+#[test]
+fn garbage_collection_copies_what_mqsim_copies() {
+    if !has_python() {
+        return;
+    }
+    for (shape, blocks, ratio) in [(["2", "1", "1", "2"], "64", "0.4"), (["1", "1", "2", "1"], "64", "0.3")] {
+        let more = [("Block_No_Per_Plane", blocks), ("Overprovisioning_Ratio", ratio)];
+        let dir = tempfile::tempdir().unwrap();
+        translate(dir.path(), &config(&[&geometry(shape)[..], &more].concat()), OFF);
+        let path = |name: &str| dir.path().join(name);
+        output(
+            frit()
+                .args(["run", "--quiet", "--wrap", "--warm", "fill", "--qd", "16", "--requests"])
+                .arg(path("requests.csv"))
+                .arg("--json")
+                .args([path("report.json"), path("ssd.toml")])
+                .arg("gen:uniform,count=12k,ops=write,size=8K,align=8K"),
+        );
+        let stack: toml::Value = toml::from_str(&std::fs::read_to_string(path("ssd.toml")).unwrap()).unwrap();
+        let out = Command::new("python3")
+            .current_dir(root())
+            .args(["-B", "scripts/models/mqsim_gc.py"])
+            .args([path("ssdconfig.xml"), path("requests.csv")])
+            .args(["--filled", &stack["ssd"]["capacity"].as_integer().unwrap().to_string(), "--report"])
+            .arg(path("report.json"))
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{shape:?}: {}", String::from_utf8_lossy(&out.stdout));
+    }
+}
+
 /// Drives that are drawn at random.
 #[test]
 fn other_drives_take_the_times_of_mqsim() {
@@ -142,7 +209,7 @@ fn other_drives_take_the_times_of_mqsim() {
 fn every_parameter_is_a_key_or_a_comment() {
     let dir = tempfile::tempdir().unwrap();
     let text = config(&[]).replace("<Seed>", "<New_Parameter>5</New_Parameter><Seed>");
-    translate(dir.path(), &text);
+    translate(dir.path(), &text, "write-cache");
     let stack = std::fs::read_to_string(dir.path().join("ssd.toml")).unwrap();
     for words in [
         "channels = 4",
@@ -153,12 +220,21 @@ fn every_parameter_is_a_key_or_a_comment() {
         "nvme_lanes = 4",
         "scheduler = \"out-of-order\"",
         "bus_per_byte = \"3000 ps\"",
-        "capacity = 187899904",
+        "capacity = 375808000",
+        "gc_low_blocks = 10",
         "unit_order = \"CWDP\"",
         "# New_Parameter = 5: unknown to frit",
         "# CMD_Suspension_Support = ERASE: ",
-        "# Data_Cache_Capacity = 1048576: ",
+        "mode = \"write\"\ncapacity = 1048576\npage = 8192",
+        "write_back = 131072",
+        "row = 8192\nrate = 800\nburst = 4\nt_rcd = 13",
+        "device = \"cache\"",
     ] {
+        assert!(stack.contains(words), "{words} in\n{stack}");
+    }
+    translate(dir.path(), &text, OFF);
+    let stack = std::fs::read_to_string(dir.path().join("ssd.toml")).unwrap();
+    for words in ["# Data_Cache_Capacity = 1048576: the cache is off", "device = \"ssd\""] {
         assert!(stack.contains(words), "{words} in\n{stack}");
     }
 }

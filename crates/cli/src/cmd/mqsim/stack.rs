@@ -1,5 +1,6 @@
 //! The stack of a configuration of MQSim.
 
+use super::Caching;
 use super::channel::{
     ERASE_COMMAND, ERASE_PLANE, PROGRAM_COMMAND, PROGRAM_PLANE, READ_COMMAND, READ_PLANE, READ_READY, byte_ps,
 };
@@ -9,8 +10,9 @@ use std::fmt::Write as _;
 
 /// Longest latency that is accepted, in ns.
 const LATENCY_MAX: u64 = 1_000_000_000;
-/// Smallest number of free blocks at which frit collects garbage.
-const GC_LOW_MIN: u64 = 3;
+/// Smallest number of free blocks at which MQSim collects garbage: the victims that a plane may have at a time
+/// (`GC_and_WL_Unit_Base.cpp`).
+const GC_LOW_MIN: u64 = 10;
 /// Spare bytes that frit needs for the record of a page.
 const SPARE_MIN: u64 = 24;
 
@@ -60,16 +62,17 @@ impl Geometry {
 ///
 /// # Errors
 /// A value is malformed, or has no counterpart.
-pub(super) fn translate(p: &mut Parameters) -> Result<String> {
+pub(super) fn translate(p: &mut Parameters, caching: Caching) -> Result<String> {
     p.word("Memory_Type", &["FLASH"])?;
     p.word("Flash_Comm_Protocol", &["NVDDR2"])?;
     let geometry = Geometry::read(p)?;
     let mut out = String::from("about = \"A drive of MQSim, translated by frit mqsim\"\n");
     nand(p, &geometry, &mut out)?;
     ftl(p, &geometry, &mut out)?;
-    link(p, &mut out)?;
+    cache(p, &geometry, caching, &mut out)?;
+    link(p, caching, &mut out)?;
     engine(p, &mut out)?;
-    remarks(p, &geometry, &mut out);
+    remarks(p, &mut out);
     Ok(out)
 }
 
@@ -163,7 +166,7 @@ fn ftl(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
     }
     put!(out, "gc = \"{}\"", if policy == "FIFO" { "fifo" } else { "greedy" });
     put!(out, "gc_low_blocks = {low}\ngc_high_blocks = {}", low + 1);
-    put!(out, "# MQSim copies a victim as a whole, and requests of the host precede its commands.");
+    put!(out, "# MQSim copies a victim as a whole.");
     put!(out, "gc_pacing = \"all-at-once\"");
     put!(out, "copyback = {}", p.flag("Use_Copyback_for_GC", false)?);
     let (dynamic, fixed) =
@@ -210,11 +213,42 @@ fn placement(p: &mut Parameters, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn link(p: &mut Parameters, out: &mut String) -> Result<()> {
+/// Writes the data cache of the drive.
+fn cache(p: &mut Parameters, g: &Geometry, caching: Caching, out: &mut String) -> Result<()> {
+    let Some(mode) = caching.mode() else { return Ok(()) };
+    if p.word("Caching_Mechanism", &["ADVANCED", "SIMPLE"])? == "SIMPLE" {
+        put!(out, "\n# Caching_Mechanism = SIMPLE: MQSim ends with an error unless the cache is turned off.");
+    }
+    let capacity: u64 = p.number("Data_Cache_Capacity", 512..=1 << 40, Some(512 << 20))?;
+    put!(out, "\n[cache]\nkind = \"dram-cache\"\ndevice = \"ssd\"\nmode = \"{mode}\"");
+    put!(out, "capacity = {capacity}\npage = {}", g.page_bytes);
+    put!(out, "# As many pages as there are planes (SSD_Device.cpp).");
+    put!(out, "write_back = {}", g.all_planes() * g.page_bytes);
+    put!(
+        out,
+        "# Pages that were written within the last second stay (bloom_filter_reset_step).\nhot_ms = 1000"
+    );
+    for (key, name, most, default) in [
+        ("row", "Row_Size", 1 << 20, 8192),
+        ("rate", "Data_Rate", 100_000, 800),
+        ("burst", "Data_Busrt_Size", 512, 4),
+    ] {
+        let value: u64 = p.number(&format!("Data_Cache_DRAM_{name}"), 1..=most, Some(default))?;
+        put!(out, "{key} = {value}");
+    }
+    for (key, name) in [("t_rcd", "tRCD"), ("t_cl", "tCL"), ("t_rp", "tRP")] {
+        let value: u64 = p.number(&format!("Data_Cache_DRAM_{name}"), 0..=1_000_000, Some(13))?;
+        put!(out, "{key} = {value}");
+    }
+    Ok(())
+}
+
+fn link(p: &mut Parameters, caching: Caching, out: &mut String) -> Result<()> {
     let lanes: u64 = p.number("PCIe_Lane_Count", 1..=64, Some(4))?;
     // GB/s, which is bytes a ns.
     let rate: f64 = p.number("PCIe_Lane_Bandwidth", 0.001..=1000.0, Some(1.0))?;
-    put!(out, "\n[link]\nkind = \"host-link\"\ndevice = \"ssd\"");
+    let device = if caching.mode().is_some() { "cache" } else { "ssd" };
+    put!(out, "\n[link]\nkind = \"host-link\"\ndevice = \"{device}\"");
     put!(out, "nvme_lanes = {lanes}\nlane_mb_per_s = {}", (rate * 1000.0).round() as u64);
     Ok(())
 }
@@ -229,36 +263,32 @@ fn engine(p: &mut Parameters, out: &mut String) -> Result<()> {
     put!(out, "scheduler = \"out-of-order\"");
     put!(out, "# MQSim gives an idle chip commands for one die (issue_command_to_chip returns in its loop).");
     put!(out, "interleave-dies = false");
+    put!(out, "# Preemptible_GC_Enabled: requests of the host precede garbage collection.");
+    put!(out, "gc-first = {}", !p.flag("Preemptible_GC_Enabled", true)?);
     Ok(())
 }
 
 /// Writes the parameters that have no key, each with the reason.
-fn remarks(p: &mut Parameters, g: &Geometry, out: &mut String) {
+fn remarks(p: &mut Parameters, out: &mut String) {
     put!(out, "\n# Parameters of MQSim that this stack does not have:");
     for (name, value) in p.rest() {
-        put!(out, "# {name} = {}: {}", value.replace(char::is_control, " "), reason(&name, g));
+        put!(out, "# {name} = {}: {}", value.replace(char::is_control, " "), reason(&name));
     }
 }
 
 /// Returns the reason for which a parameter has no key.
-fn reason(name: &str, g: &Geometry) -> String {
-    let text = match name {
+fn reason(name: &str) -> &'static str {
+    match name {
         "Seed" => "generators and --warm have seeds of their own",
         "Enabled_Preconditioning" => "frit run --warm fill, or --warm steady",
         "HostInterface_Type" => "NVMe; SATA has one link for both directions, which host-link has not",
         "Queue_Fetch_Size" => "the largest --qd at which MQSim has all requests in the device",
         "IO_Queue_Depth" => "frit run --qd",
-        "Caching_Mechanism" | "Data_Cache_Sharing_Mode" => "there is one buffer, in the order of writes",
-        "Data_Cache_Capacity" => {
-            return format!(
-                "the cache is off, as with TURNED_OFF; WRITE_CACHE is about --set ssd.merge_buffer={} with \
-                 mapping = \"page\"",
-                g.all_planes()
-            );
-        }
+        "Caching_Mechanism" | "Data_Cache_Capacity" => "the cache is off (--caching)",
+        "Data_Cache_Sharing_Mode" => "all flows share the cache",
         "CMT_Sharing_Mode" => "all flows share the table",
-        "Preemptible_GC_Enabled" | "GC_Hard_Threshold" => {
-            "requests precede garbage collection, which begins at gc_low_blocks"
+        "GC_Hard_Threshold" => {
+            "free blocks at which garbage collection precedes requests also if it is preemptible: gc-first"
         }
         "CMD_Suspension_Support" | "Suspend_Erase_Time" | "Suspend_Program_Time" | "Suspend_Write_Time" => {
             "MQSim's scheduler never suspends (TSU_OutofOrder.cpp); media.nand.suspend does"
@@ -270,9 +300,8 @@ fn reason(name: &str, g: &Geometry) -> String {
         _ if name.starts_with("Prefer") => {
             "as Suspend_Erase_Time: media.nand.suspend_min_erase, suspend_min_program"
         }
-        _ if name.starts_with("Data_Cache_DRAM_") => "accesses to the buffer take no time",
+        _ if name.starts_with("Data_Cache_DRAM_") => "the cache is off (--caching)",
         _ if name.contains("ResponseTime_Logging") => "frit run --requests",
         _ => "unknown to frit",
-    };
-    text.to_owned()
+    }
 }
