@@ -1,7 +1,7 @@
 //! Check of the metadata on the SSD against the map, and its repair.
 
 use super::layer::Flashcache;
-use super::sector::{EntryState, SECTOR, decode};
+use super::sector::{Entry, EntryState, SECTOR, decode};
 use super::sets::flag;
 use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::{
@@ -71,7 +71,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             Err(Error::Corrupt { .. }) => return Ok(per_block),
             Err(e) => return Err(e),
         }
-        let refuses = self.health.refusal().is_some();
+        let refuses = self.health.refusal().is_some() || self.ssd.refuses().is_some();
         let mut bad = 0;
         for (sector, b) in (0..per_block).zip(bytes.chunks_exact(SECTOR)) {
             counts.records += 1;
@@ -79,15 +79,26 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             counts.entries += u64::from(slots.end - slots.start);
             let agrees = decode(block * per_block + sector, b).is_some_and(|mut entries| {
                 slots.zip(&mut entries).all(|(slot, entry)| {
+                    let stated = (entry.state == EntryState::Dirty).then_some(entry.block);
                     let dirty = self.sets.block(slot).filter(|_| self.sets.is(slot, flag::DIRTY));
-                    // A recovery on a read-only SSD cannot make entries void that do not count.
-                    let void = dirty.is_none() && refuses && entry.epoch > self.epoch;
-                    (entry.state == EntryState::Dirty && !void).then_some(entry.block) == dirty
+                    stated == dirty || refuses && self.may_differ(slot, entry)
                 })
             });
             bad += u32::from(!agrees);
         }
         Ok(bad)
+    }
+
+    /// Returns `true` if the entry of a slot need not state its dirty block, on an SSD that has become
+    /// read-only: the write of the entry can have failed.
+    fn may_differ(&self, slot: u32, entry: Entry) -> bool {
+        let counts = entry.state == EntryState::Dirty && entry.epoch <= self.epoch;
+        match self.sets.is(slot, flag::DIRTY) {
+            // The block became dirty in an epoch that is not committed.
+            true => self.sets.is(slot, flag::FRESH) && !counts,
+            // The entry does not count, or the disk has the same block.
+            false => !counts || self.sets.block(slot) == Some(entry.block),
+        }
     }
 
     fn check_data(

@@ -140,20 +140,33 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         Ok(())
     }
 
-    /// Makes blocks clean that the disk durably has, and their metadata durable.
+    /// Makes blocks clean that the disk durably has, and their metadata durable. If that fails, they stay
+    /// dirty: the SSD may state so, and a newer version on the disk would be lost at a recovery.
     fn change_flushed(&mut self, sink: &mut S) -> Result<()> {
         let slots = std::mem::take(&mut self.flushed);
-        let mut blocks = Vec::with_capacity(slots.len());
-        for slot in slots {
-            if !self.sets.is(slot, flag::FLUSHED) {
-                continue;
-            }
-            self.sets.change(slot, 0, flag::DIRTY | flag::FRESH | flag::FLUSHED);
-            blocks.push(self.layout.metadata_of(slot));
-        }
-        if blocks.is_empty() {
+        let slots: Vec<u32> = slots.into_iter().filter(|&slot| self.sets.is(slot, flag::FLUSHED)).collect();
+        if slots.is_empty() {
             return Ok(());
         }
+        let fresh: Vec<bool> = slots.iter().map(|&slot| self.sets.is(slot, flag::FRESH)).collect();
+        for &slot in &slots {
+            self.sets.change(slot, 0, flag::DIRTY | flag::FRESH | flag::FLUSHED);
+        }
+        let blocks: Vec<u32> = slots.iter().map(|&slot| self.layout.metadata_of(slot)).collect();
+        let noted = self.note_clean(sink, blocks.clone());
+        if noted.is_err() {
+            for (&slot, fresh) in slots.iter().zip(fresh) {
+                let fresh = if fresh { flag::FRESH } else { 0 };
+                self.sets.change(slot, flag::DIRTY | flag::FLUSHED | fresh, 0);
+            }
+            self.flushed = slots;
+            self.changed.extend(blocks);
+        }
+        noted
+    }
+
+    /// Makes the metadata of blocks that became clean durable.
+    fn note_clean(&mut self, sink: &mut S, blocks: Vec<u32>) -> Result<()> {
         self.metadata_after = sink.join(self.metadata_after, self.flushed_at);
         let start = sink.start();
         let noted = self.write_metadata(sink, blocks, start)?;

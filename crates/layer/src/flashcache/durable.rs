@@ -22,6 +22,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         // The entries state that their data is durable.
         let flushed = self.flush_ssd(sink, after)?;
         let written = self.write_metadata(sink, (0..self.layout.metadata_blocks()).collect(), flushed)?;
+        self.changed.clear();
         let noted = self.flush_ssd(sink, written)?;
         self.write_header(sink, UsageState::Halted, noted)
     }

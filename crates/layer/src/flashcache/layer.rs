@@ -68,7 +68,7 @@ pub struct Flashcache<S: Sink, C: ?Sized, D: ?Sized> {
     pub(super) stats: FlashcacheStats,
     /// `true` if the devices hold bytes.
     pub(super) holds_bytes: bool,
-    /// Metadata blocks that the current request changed.
+    /// Metadata blocks that have changed and are not written yet.
     pub(super) changed: Vec<u32>,
     pub(super) buffer: Vec<u8>,
 }

@@ -34,10 +34,13 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         }
     }
 
-    /// Writes the metadata blocks that the current request changed.
+    /// Writes the metadata blocks that have changed. They stay changed if that fails.
     pub(super) fn write_changed(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         let mut blocks = std::mem::take(&mut self.changed);
         let written = self.write_blocks(sink, &mut blocks, after);
+        if written.is_ok() {
+            blocks.clear();
+        }
         // Its allocation is used again.
         self.changed = blocks;
         written
@@ -185,6 +188,9 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         }
         // Another client may have requested the flush that covers earlier writes.
         sink.ack(self.disk_flushed);
+        if !self.changed.is_empty() {
+            self.write_changed(sink, start)?;
+        }
         let committed = self.commit(sink, start)?;
         sink.ack(committed);
         Ok(())

@@ -65,13 +65,23 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         Ok(recovery)
     }
 
-    /// Makes entries void that do not count, and what the devices got before the crash durable.
+    /// Makes entries void that do not count, and what the devices got before the crash durable. If a device
+    /// refuses this, the volume is read-only, and the next recovery does the same.
     fn finish_crash(&mut self, sink: &mut S, stale: Vec<u32>) -> Result<()> {
         if let Some(why) = self.ssd.refuses().or_else(|| self.disk.refuses()) {
-            // The volume is read-only, and the next recovery does the same.
             self.health.refuse(why);
             return Ok(());
         }
+        match self.settle_crash(sink, stale) {
+            Err(Error::ReadOnly { why }) => {
+                self.health.refuse(why);
+                Ok(())
+            }
+            settled => settled,
+        }
+    }
+
+    fn settle_crash(&mut self, sink: &mut S, stale: Vec<u32>) -> Result<()> {
         let start = sink.start();
         if !stale.is_empty() && !is_planted(FlashcacheBug::StaleKept) {
             self.write_metadata(sink, stale, start)?;
@@ -86,6 +96,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     fn reset(&mut self) {
         self.sets = Sets::new(self.layout.set_blocks, self.layout.sets);
         self.fresh.clear();
+        self.changed.clear();
         self.written.clear();
         self.flushed.clear();
         (self.ssd_pending, self.disk_pending) = (None, None);

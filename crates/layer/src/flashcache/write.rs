@@ -26,12 +26,33 @@ enum Path {
 impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
     /// Writes a range of bytes.
     pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+        let mut done = JoinedToken::new();
+        let parts = self.write_parts(sink, at, data, &mut done);
+        let written = done.get(sink);
+        sink.ack(written);
+        // Blocks became dirty also if a later part failed: a flush has to find their metadata.
+        if !self.changed.is_empty() {
+            // The acknowledgement waits for the metadata, as in Flashcache.
+            let noted = self.write_changed(sink, written).inspect_err(|_| self.intact = false)?;
+            sink.ack(noted);
+        }
+        parts?;
+        self.clean_above_threshold(sink, at, data.len())
+    }
+
+    /// Writes the parts of a range. Adds the completions of those on the SSD to `done`, and the metadata
+    /// blocks of those that became dirty to `changed`.
+    fn write_parts(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: WriteData<'_>,
+        done: &mut JoinedToken<S::Tok>,
+    ) -> Result<()> {
         let skip = self.is_sequential(at, data.len());
         let start = sink.start();
-        let mut done = JoinedToken::new();
         // Adjacent parts that go to the disk are one write.
         let (mut run, mut run_fills): (Range<u32>, bool) = (0..0, false);
-        self.changed.clear();
         for span in page_spans(at, data.len(), self.layout.block_bytes) {
             let part = data.part(span.from, span.len);
             let fills = match self.path_of(span, skip) {
@@ -60,15 +81,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
                 run = 0..0;
             }
         }
-        self.write_through(sink, at, data, &run, run_fills)?;
-        let written = done.get(sink);
-        sink.ack(written);
-        if !self.changed.is_empty() {
-            // The acknowledgement waits for the metadata, as in Flashcache.
-            let noted = self.write_changed(sink, written)?;
-            sink.ack(noted);
-        }
-        self.clean_above_threshold(sink, at, data.len())
+        self.write_through(sink, at, data, &run, run_fills)
     }
 
     fn path_of(&self, span: PageSpan, skip: bool) -> Path {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) enum FailingAccess {
     /// All.
     Any,
+    /// Writes.
+    Write,
     /// Syncs.
     Sync,
 }
@@ -43,7 +45,7 @@ impl Store for FailingStore {
         self.store.read(at, into)
     }
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        self.check(FailingAccess::Any)?;
+        self.check(FailingAccess::Write)?;
         self.store.write(at, data)
     }
     fn sync(&mut self) -> Result<()> {
