@@ -21,6 +21,25 @@ const TREES: u64 = 24;
 /// Most layers between the top layer and a medium.
 const DEPTH: u32 = 4;
 
+/// Layers above a device; those with several entries are drawn more often.
+const COMPOSED: [&str; 15] = [
+    "cache",
+    "cache",
+    "flashtier",
+    "flashtier",
+    "flashcache",
+    "concat",
+    "stripe",
+    "mirror",
+    "thin",
+    "compress",
+    "segments",
+    "delay",
+    "flaky",
+    "dram-cache",
+    "record",
+];
+
 /// A stack file that is being written.
 struct TreeText {
     rng: SmallRng,
@@ -139,22 +158,7 @@ impl TreeText {
 
     /// Returns the name of a layer over devices.
     fn composed(&mut self, depth: u32) -> String {
-        let kind = self.one(&[
-            "cache",
-            "cache",
-            "flashtier",
-            "flashtier",
-            "flashcache",
-            "concat",
-            "stripe",
-            "mirror",
-            "thin",
-            "compress",
-            "segments",
-            "delay",
-            "flaky",
-            "record",
-        ]);
+        let kind = self.one(&COMPOSED);
         let mut lines = format!("kind = \"{kind}\"\n");
         let several = matches!(kind, "concat" | "stripe" | "mirror");
         let role = match kind {
