@@ -94,8 +94,8 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     fn may_differ(&self, slot: u32, entry: Entry) -> bool {
         let counts = entry.state == EntryState::Dirty && entry.epoch <= self.epoch;
         match self.sets.is(slot, flag::DIRTY) {
-            // The block became dirty in an epoch that is not committed.
-            true => self.sets.is(slot, flag::FRESH) && !counts,
+            // The block became dirty in an epoch that is not committed, or is on the disk durably.
+            true => self.sets.is(slot, flag::FRESH | flag::FLUSHED) && !counts,
             // The entry does not count, or the disk has the same block.
             false => !counts || self.sets.block(slot) == Some(entry.block),
         }
