@@ -7,7 +7,7 @@ use super::layer::Nameless;
 use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::planted::is_planted;
-use frit_core::{Lpn, Migration, NamelessDevice, PhysicalAddress, Sink};
+use frit_core::{Lpn, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, Sink};
 
 impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
 where
@@ -26,20 +26,30 @@ where
         }
     }
 
-    fn take_migration(&mut self, migration: Migration, to: PhysicalAddress) {
+    /// Takes the new address of a block. The page that it had is not enough to find it: within one write, the
+    /// device can move a version that the write replaces, erase its block, and program the new version at the
+    /// same page. Blocks that were replaced come first, because their page was erased before it was programmed
+    /// again.
+    pub(super) fn take_migration(&mut self, migration: Migration, to: PhysicalAddress) {
         self.stats.migrations += 1;
-        let lpn = Lpn(migration.owner);
-        if self.map.get(lpn).is_some_and(|at| at.page == migration.from) {
+        let Migration { owner, from, .. } = migration;
+        // A copy on NAND without bytes has a version of its own.
+        let has_version = self.device.holds_bytes();
+        let is_moved = |b: &OwnedBlock| {
+            b.owner == owner && b.at.page == from && (!has_version || b.at.version == to.version)
+        };
+        let lpn = Lpn(owner);
+        if let Some(block) = self.replaced.iter_mut().find(|b| is_moved(b)) {
+            block.at = to;
+        } else if self.waiting.get(&from).is_some_and(is_moved) {
+            self.waiting.remove(&from);
+            self.waiting.insert(to.page, OwnedBlock { owner, at: to });
+        } else if self.block_of(lpn).as_ref().is_some_and(is_moved) {
             // The saved map refers to the old address. A recovery finds the block by its version.
             self.map.set_moved(lpn, to);
             if is_planted(NamelessBug::MovedCountsAsNew) {
                 self.map.note_unsaved(lpn);
             }
-        } else if let Some(mut block) = self.waiting.remove(&migration.from) {
-            block.at = to;
-            self.waiting.insert(to.page, block);
-        } else if let Some(block) = self.replaced.iter_mut().find(|b| b.at.page == migration.from) {
-            block.at = to;
         }
     }
 

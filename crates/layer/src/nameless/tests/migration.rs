@@ -4,7 +4,8 @@
 //! notifying the file system" (section 3.4 of FAST 2013).
 
 use super::*;
-use frit_core::{Cause, Claimed, OwnedBlock};
+use frit_core::{Cause, Claimed, Migration, OwnedBlock};
+use frit_media::NandGeometry;
 
 type Device = HostFtl<(), MemoryStore>;
 
@@ -99,7 +100,7 @@ fn an_owner_that_knows_old_addresses_only_finds_its_blocks_after_a_crash() {
         })
         .collect();
     // A version that was never written is not found.
-    let at = frit_core::PhysicalAddress { version: 9_999_999, ..stay[0].at };
+    let at = PhysicalAddress { version: 9_999_999, ..stay[0].at };
     assert!(matches!(claim(OwnedBlock { at, ..stay[0] }), Claimed::Lost(_)));
     device.resume(sink, &mut recovery).unwrap();
     for (&old, &new) in stay.iter().zip(&found) {
@@ -130,5 +131,59 @@ fn saved_maps_refer_to_old_addresses_and_recover() {
     layer.audit();
     for lpn in 0..hot {
         assert!(read(&mut layer, lpn * 8, 8).unwrap().iter().all(|&b| b == lpn as u8), "page {lpn}");
+    }
+}
+
+/// A write can make the device move the block that it replaces, erase the place of it, and program the new
+/// block there. The migration is of the block that was replaced then, although the page is that of the
+/// new one.
+#[test]
+fn a_migration_of_a_replaced_block_does_not_concern_its_successor_at_the_same_page() {
+    let at = |page, version| PhysicalAddress { page, version };
+    let (old, new, moved) = (at(24, 276), at(24, 299), at(38, 276));
+    let migration = Migration { owner: 0, from: 24, to: Some(moved) };
+    let mut layer = layer(config(0, 1), NandFaults::default());
+    layer.map.set(Lpn(0), Some(new));
+    layer.waiting.insert(24, OwnedBlock { owner: 0, at: old });
+    layer.take_migration(migration, moved);
+    assert_eq!(layer.map.get(Lpn(0)), Some(new));
+    assert_eq!(layer.waiting.drain().collect::<Vec<_>>(), [(38, OwnedBlock { owner: 0, at: moved })]);
+    // A block that the saved map does not refer to is in another list.
+    layer.replaced.push(OwnedBlock { owner: 0, at: old });
+    layer.take_migration(migration, moved);
+    assert_eq!(layer.map.get(Lpn(0)), Some(new));
+    assert_eq!(layer.replaced, [OwnedBlock { owner: 0, at: moved }]);
+}
+
+/// With few free blocks, as after several restarts, a write waits for the erase of a block and is programmed
+/// there.
+#[test]
+fn a_page_keeps_its_last_write_if_the_device_moves_an_older_version_in_the_same_request() {
+    let geometry = NandGeometry { channels: 1, ..TWO_UNITS };
+    let open = |store: MemoryStore| -> Layer {
+        let nand = nand_config(geometry, NandFaults::default());
+        let nand = Nand::new(nand, store, &mut Hardware::new()).unwrap();
+        Nameless::over_nand(config(0, 1), nand).unwrap()
+    };
+    let sink = &mut UntimedSink::new();
+    for seed in 0..20u64 {
+        let mut layer = open(MemoryStore::new(4 << 20));
+        let (pages, mut state) = (u64::from(layer.pages), seed);
+        for n in 0..400u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let draw = state >> 33;
+            let lpn = (draw >> 8) % pages;
+            write(&mut layer, lpn * 8, &[n as u8; 4096]);
+            let found = read(&mut layer, lpn * 8, 8).unwrap();
+            assert!(found.iter().all(|&b| b == n as u8), "write {n} of seed {seed}");
+            if draw % 32 == 0 {
+                layer.flush(sink).unwrap();
+                for _ in 0..draw / 32 % 6 {
+                    layer = open(store_of(&mut layer));
+                    layer.recover(sink, CrashKind::Process).unwrap();
+                }
+                layer.audit();
+            }
+        }
     }
 }

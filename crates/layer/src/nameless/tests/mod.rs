@@ -7,9 +7,10 @@ use crate::flash::BlockUse;
 use crate::hfsl::tests::nand_config;
 use crate::testing::TWO_UNITS;
 use crate::testing::shadow::{self, Action, actions, read};
+use frit_core::convert::low_u32;
 use frit_core::{
-    BlockLayer, CrashKind, Durable, Error, Hints, Lpn, NamelessDevice, Ppn, Precondition, Preconditioning,
-    Quiesce, ReadTarget, Sector, UntimedSink, WriteData,
+    BlockLayer, CrashKind, Durable, Error, Hints, Lpn, NamelessDevice, PhysicalAddress, Ppn, Precondition,
+    Preconditioning, Quiesce, ReadTarget, Sector, UntimedSink, WriteData,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NoStore, Store};
 use proptest::prelude::*;
@@ -51,15 +52,21 @@ impl<N: Store + Send> Volume<N> {
         let mut count = |page: u32| valid[g.block_of(Ppn(page)).idx()] += 1;
         assert!(NamelessDevice::<UntimedSink>::migration(&self.device).is_none(), "all migrations are taken");
         assert!(self.replaced.is_empty());
+        let has_version = |at: PhysicalAddress| match flash.nand().spare(Ppn(at.page)) {
+            Ok(Some(spare)) => low_u32(spare.seq) == at.version,
+            // NAND without bytes.
+            _ => true,
+        };
         for (lpn, at) in self.map.entries() {
             if let Some(at) = at {
                 assert_eq!(flash.lpn_of(Ppn(at.page)), Some(lpn));
+                assert!(has_version(at), "{lpn:?} at {at:?}");
                 count(at.page);
             }
         }
         for (page, block) in &self.waiting {
             assert_eq!((block.at.page, flash.lpn_of(Ppn(*page))), (*page, Some(Lpn(block.owner))));
-            assert!(self.map.is_unsaved(Lpn(block.owner)));
+            assert!(self.map.is_unsaved(Lpn(block.owner)) && has_version(block.at), "{block:?}");
             count(*page);
         }
         self.device.each_metadata_page(&mut count);
@@ -120,7 +127,7 @@ proptest! {
 }
 
 /// Overwrites random pages, and returns the number of the last write of each page.
-fn overwrite(layer: &mut Layer, writes: u64) -> Vec<u8> {
+fn overwrite<N: Store + Send>(layer: &mut Volume<N>, writes: u64) -> Vec<u8> {
     let (pages, page) = (u64::from(layer.pages), layer.page_bytes as usize);
     let mut versions = vec![0u8; pages as usize];
     let mut state = 1u64;
@@ -155,6 +162,18 @@ fn random_overwriting_collects_garbage_for_long() {
         assert!(layer.device().flash().stats().victims > 100);
         assert!(layer.stats.migrations > 100);
         assert_versions(&mut layer, &versions);
+    }
+}
+
+/// A copy on NAND without bytes has a version of its own.
+#[test]
+fn migrations_on_nand_without_bytes_are_taken() {
+    let simulated = NamelessConfig { recovery: NamelessRecovery::None, ..config(1024, 3) };
+    for config in [config(0, 1), config(1024, 3), simulated] {
+        let mut layer = on(config, NoStore, NandFaults::default());
+        overwrite(&mut layer, 20_000);
+        layer.audit();
+        assert!(layer.stats.migrations > 100);
     }
 }
 
