@@ -84,7 +84,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
             .collect();
         let first_seq = self.seq + 1;
         self.seq += parts.len() as u64;
-        self.close_short_blocks(count_u32(parts.len()));
+        self.close_short_blocks(&parts);
         let after = self.log_after(sink);
         let mut done = after;
         for copy in 0..self.config.metadata_copies {
@@ -134,15 +134,18 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Closes the open blocks without space for the parts of a checkpoint, if these must not straddle
     /// blocks.
-    fn close_short_blocks(&mut self, parts: u32) {
-        let of_unit = parts.div_ceil(count_u32(self.units.len())) * self.config.metadata_copies;
-        let block_units = self.nand.geometry().pages_per_block / self.sizes.unit_pages;
-        if straddles(of_unit, block_units) {
-            return;
+    fn close_short_blocks(&mut self, parts: &[CheckpointPart]) {
+        let mut of_units = vec![0; self.units.len()];
+        for part in parts {
+            for copy in 0..self.config.metadata_copies {
+                of_units[to_usize(self.unit_for_part(part, copy))] += 1;
+            }
         }
-        for unit in &mut self.units {
+        let block_units = self.nand.geometry().pages_per_block / self.sizes.unit_pages;
+        for (unit, of_unit) in self.units.iter_mut().zip(of_units) {
             let left = |block| block_units - self.nand.next_page(BlockId(block)) / self.sizes.unit_pages;
-            unit.checkpoint = unit.checkpoint.filter(|&block| left(block) >= of_unit);
+            let has_space = |&block: &u32| straddles(of_unit, block_units) || left(block) >= of_unit;
+            unit.checkpoint = unit.checkpoint.filter(has_space);
         }
     }
 

@@ -373,6 +373,8 @@ fn grounds_of_ssc(bug: SscBug) -> Grounds {
         | SscBug::EmptiedForgotten => (&[TortureMode::Cuts], &["ssc-sync"]),
         // Blocks wait in the write buffer only if several fill a page.
         SscBug::BufferIgnored | SscBug::UseNotNoted => (&[TortureMode::Cuts], &["ssc-through"]),
+        // It shows where checkpoints fill their blocks: at flushes.
+        SscBug::NewestCheckpointErased => (&[TortureMode::Cuts], &["ssc-alone"]),
         SscBug::NotPoisoned => (&[TortureMode::Errors], SSCS),
         SscBug::SecondCopyIgnored | SscBug::SyncedIgnored => (&[TortureMode::Damage], SSCS),
         SscBug::EraseNotSynced | SscBug::CheckpointNotSynced | SscBug::SyncedEarly => {
