@@ -177,6 +177,14 @@ pub struct Metric {
     pub help: &'static str,
 }
 
+impl Metric {
+    /// Creates a metric of a number of things.
+    #[must_use]
+    pub fn count(name: &'static str, value: u64, unit: &'static str, help: &'static str) -> Metric {
+        Metric { name, value: crate::convert::to_f64(value), unit, help }
+    }
+}
+
 /// Number of pages of one slice of the address space, by medium.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Residence {

@@ -18,7 +18,6 @@ pub use config::{CachingMode, DramCacheConfig};
 
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
-use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CrashKind, DurabilityPoint, Error, Nanos, ReadTarget, Recovery, Result, SECTOR_BYTES,
@@ -269,7 +268,7 @@ impl<S: Sink + 'static> Composer<S> for DramCache<S> {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let metric = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let metric = Metric::count;
         let c = &self.counts;
         vec![
             metric("dram_dirty_bytes", self.cached.dirty_bytes(), "bytes", "data that only the DRAM has"),

@@ -387,7 +387,7 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let metric = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let metric = Metric::count;
         let (s, chunk) = (&self.stats, self.shape.volume.chunk);
         let live = self.space.live() * chunk;
         vec![

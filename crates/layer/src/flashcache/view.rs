@@ -47,7 +47,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     fn list_metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let m = Metric::count;
         let s = &self.stats;
         let reads = s.read_hits + s.read_misses;
         let dram = to_f64(self.sets.dram_bytes()) / f64::from(self.layout.slots());

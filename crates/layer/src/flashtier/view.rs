@@ -39,7 +39,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     fn list_metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let m = Metric::count;
         let s = &self.stats;
         let reads = s.read_hits + s.read_misses;
         vec![

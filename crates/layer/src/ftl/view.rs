@@ -54,7 +54,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
+        let m = Metric::count;
         let (s, f) = (&self.stats, self.flash.stats());
         let mut all = vec![
             m("pages", u64::from(self.pages), "pages", "logical pages of the volume"),
@@ -125,7 +125,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             ("slc_erases", self.slc_erases(), "cycles", "erases of blocks after they stored one bit a cell"),
         ]
         .into_iter()
-        .map(|(name, value, unit, help)| Metric { name, value: value as f64, unit, help })
+        .map(|(name, value, unit, help)| Metric::count(name, value, unit, help))
     }
 
     /// Erases of all blocks after they were used with one bit a cell.
@@ -146,7 +146,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             ("merge_padding", s.padded, "pages", "positions of data blocks programmed without data"),
         ]
         .into_iter()
-        .map(|(name, value, unit, help)| Metric { name, value: value as f64, unit, help })
+        .map(|(name, value, unit, help)| Metric::count(name, value, unit, help))
     }
 
     fn translation_metrics(&self) -> impl Iterator<Item = Metric> {
@@ -172,7 +172,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             ),
         ]
         .into_iter()
-        .map(|(name, value, unit, help)| Metric { name, value: value as f64, unit, help })
+        .map(|(name, value, unit, help)| Metric::count(name, value, unit, help))
     }
 
     fn residence(&self) -> Vec<Residence> {

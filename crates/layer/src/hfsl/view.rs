@@ -43,7 +43,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
+        let m = Metric::count;
         let region =
             |r: PcmRegion| self.map.pcm.as_ref().map_or(0, |p| u64::from(p.regions[r as usize].pages));
         let free = self.map.pcm.as_ref().map_or(0, |p| p.free.len() as u64);

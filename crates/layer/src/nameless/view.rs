@@ -2,7 +2,7 @@
 
 use super::layer::Nameless;
 use crate::Token;
-use frit_core::convert::{to_f64, to_u64, to_usize};
+use frit_core::convert::{to_u64, to_usize};
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_core::{Lpn, NamelessDevice, Sink, StackView};
 
@@ -42,7 +42,7 @@ where
     }
 
     fn list_metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let m = Metric::count;
         let s = &self.stats;
         vec![
             m("pages", u64::from(self.pages), "pages", "logical pages of the volume"),

@@ -44,7 +44,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     pub(super) fn list_metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let m = Metric::count;
         let s = &self.stats;
         let free = self.units.iter().map(|u| to_u64(u.free.len())).sum();
         vec![

@@ -6,7 +6,6 @@ use crate::Token;
 use crate::residence;
 use frit_core::StackView;
 use frit_core::ZoneState;
-use frit_core::convert::to_f64;
 use frit_core::visible::{LayerView, Metric};
 use frit_media::Store;
 
@@ -37,7 +36,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     fn list_metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: to_f64(value), unit, help };
+        let m = Metric::count;
         let s = &self.stats;
         let count = |state| self.zones.iter().filter(|z| z.state == state).count() as u64;
         vec![

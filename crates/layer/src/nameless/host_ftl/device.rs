@@ -142,7 +142,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     fn list_metrics(&self) -> Vec<Metric> {
-        let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
+        let m = Metric::count;
         let (s, f) = (&self.stats, self.flash.stats());
         vec![
             m("nand_pages", self.flash.valid_pages(), "pages", "valid pages in NAND"),
