@@ -1,7 +1,6 @@
 //! Pools of the event engine: space for data on their way, such as the write-back buffer of a cache.
 
 use super::state::{Queues, Stage, Tok};
-use frit_core::Nanos;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
@@ -31,19 +30,12 @@ impl Queues {
 
     /// Returns a token that is done when `after` is done and the pool has space.
     pub(super) fn acquire(&mut self, pool: u16, amount: u64, after: Tok) -> Tok {
-        self.pool_node(Stage::Acquire, pool, amount, after)
+        self.special(Stage::Acquire, pool, amount, after)
     }
 
     /// Returns space to a pool once `after` is done.
     pub(super) fn release_space(&mut self, pool: u16, amount: u64, after: Tok) {
-        self.pool_node(Stage::Release, pool, amount, after);
-    }
-
-    fn pool_node(&mut self, stage: Stage, pool: u16, amount: u64, after: Tok) -> Tok {
-        let tok = self.delay(after, Nanos(amount));
-        let node = &mut self.nodes[tok.id as usize];
-        (node.stage, node.cmd.addr) = (stage, u64::from(pool));
-        tok
+        self.special(Stage::Release, pool, amount, after);
     }
 
     /// Gives a node that is ready its space, or lets it wait for it.

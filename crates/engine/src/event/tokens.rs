@@ -35,9 +35,14 @@ impl Queues {
 
     /// Returns a token that is done when a server has worked `by` for a job that is ready after `after`.
     pub(super) fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
-        let tok = self.delay(after, by);
+        self.special(Stage::Job, server, by.0, after)
+    }
+
+    /// Adds a node of a server or a pool, which is no command: it has its number and a value.
+    pub(super) fn special(&mut self, stage: Stage, number: u16, value: u64, after: Tok) -> Tok {
+        let tok = self.delay(after, Nanos(value));
         let node = &mut self.nodes[tok.id as usize];
-        (node.stage, node.cmd.addr) = (Stage::Job, u64::from(server));
+        (node.stage, node.cmd.addr) = (stage, u64::from(number));
         tok
     }
 
