@@ -1,7 +1,6 @@
 //! The cached pages, in the order of their last use.
 
 use frit_core::SECTOR_BYTES;
-use frit_core::convert::to_usize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -49,10 +48,23 @@ impl CachedPage {
     pub(super) fn put(&mut self, sectors: Sectors, page_bytes: u64, at: u64, data: Option<&[u8]>) {
         self.present |= sectors;
         if let Some(data) = data {
-            let size = to_usize(page_bytes as u32);
-            let page = self.bytes.get_or_insert_with(|| vec![0; size].into());
-            page[at as usize..at as usize + data.len()].copy_from_slice(data);
+            let at = at as usize;
+            self.bytes_mut(page_bytes)[at..at + data.len()].copy_from_slice(data);
         }
+    }
+
+    /// Adds those sectors of an older state of the page that are not present. Returns them.
+    pub(super) fn complete_from(&mut self, older: &CachedPage, page_bytes: u64) -> Sectors {
+        let added = older.present & !self.present;
+        if older.bytes.is_some() {
+            older.copy_out(added, 0, self.bytes_mut(page_bytes));
+        }
+        self.present |= added;
+        added
+    }
+
+    fn bytes_mut(&mut self, page_bytes: u64) -> &mut [u8] {
+        self.bytes.get_or_insert_with(|| vec![0; page_bytes as usize].into())
     }
 
     /// Copies those of these sectors out to `into`, which begins at byte `from` of the page.
@@ -118,6 +130,14 @@ impl CachedPages {
         cached.used = self.uses;
         self.order.insert(self.uses, page);
         self.pages.entry(page).or_insert(cached)
+    }
+
+    /// Returns a page, which is added as the one that was used last if it is not cached.
+    pub(super) fn get_or_insert(&mut self, page: u64) -> &mut CachedPage {
+        if !self.pages.contains_key(&page) {
+            self.insert(page, CachedPage::default());
+        }
+        self.pages.entry(page).or_default()
     }
 
     pub(super) fn remove(&mut self, page: u64) -> Option<CachedPage> {

@@ -142,12 +142,7 @@ impl<S: Sink + 'static> DramCache<S> {
     fn fill(&mut self, sink: &mut S, fill: Fill<S::Tok>) {
         let (start, page_bytes) = (sink.start(), self.page_bytes);
         if let Some(cached) = self.cached.touch(fill.page) {
-            let new = fill.contents.present & !cached.present;
-            if fill.contents.bytes.is_some() {
-                let bytes = cached.bytes.get_or_insert_with(|| vec![0; page_bytes as usize].into());
-                fill.contents.copy_out(new, 0, bytes);
-            }
-            cached.present |= new;
+            cached.complete_from(&fill.contents, page_bytes);
             return;
         }
         if self.cached.is_full() && self.evict_for_fill(sink, start).is_err() {

@@ -57,13 +57,7 @@ impl<S: Sink + 'static> DramCache<S> {
                 }
             }
             under_way += batch.write_back();
-            let entered = match limit {
-                0 => after,
-                _ => {
-                    let pool = self.resources(sink).write_back;
-                    sink.acquire(pool, batch.write_back(), after, instead)
-                }
-            };
+            let entered = self.take_space(sink, batch.write_back(), after, instead);
             if !sink.is_done(entered) {
                 let entry = |&(page, sectors): &(u64, Sectors)| Entry { page, sectors, entered };
                 self.entries.extend(batch.new.iter().map(entry));
@@ -96,25 +90,21 @@ impl<S: Sink + 'static> DramCache<S> {
         let cold = self.recent.insert(part.page);
         if self.cached.touch(part.page).is_some() {
             self.counts.write_hits += 1;
-        } else {
-            if self.cached.is_full()
-                && let Some((page, evicted)) = self.cached.evict()
-                && evicted.dirty != 0
-            {
-                self.counts.evicted += 1;
-                batch.evicted.push((page, evicted));
-            }
-            self.cached.insert(part.page, CachedPage::default());
+        } else if self.cached.is_full()
+            && let Some((page, evicted)) = self.cached.evict()
+            && evicted.dirty != 0
+        {
+            self.counts.evicted += 1;
+            batch.evicted.push((page, evicted));
         }
-        if let Some(cached) = self.cached.get_mut(part.page) {
-            batch.new.push((part.page, sectors & !cached.present));
-            cached.put(sectors, page_bytes, part.range.start, data.bytes());
-            cached.dirty |= sectors;
-            cached.version = version;
-            if cold && cached.dirty == sectors {
-                // It is written as a part of this request.
-                cached.dirty = 0;
-            }
+        let cached = self.cached.get_or_insert(part.page);
+        batch.new.push((part.page, sectors & !cached.present));
+        cached.put(sectors, page_bytes, part.range.start, data.bytes());
+        cached.dirty |= sectors;
+        cached.version = version;
+        if cold && cached.dirty == sectors {
+            // It is written as a part of this request.
+            cached.dirty = 0;
         }
         batch.written += u64::from(part.len());
         if cold {
@@ -180,15 +170,10 @@ impl<S: Sink + 'static> DramCache<S> {
 
     /// Keeps data in the cache that the device did not take.
     fn keep_dirty(&mut self, part: &PagePart, data: WriteData<'_>) {
-        if self.cached.get(part.page).is_none() {
-            self.cached.insert(part.page, CachedPage::default());
-        }
         let (page_bytes, version) = (self.page_bytes, self.version);
-        if let Some(cached) = self.cached.get_mut(part.page) {
-            let bytes = data.part(part.from, part.len());
-            cached.put(part.sectors(), page_bytes, part.range.start, bytes.bytes());
-            (cached.dirty, cached.version) = (cached.dirty | part.sectors(), version);
-        }
+        let cached = self.cached.get_or_insert(part.page);
+        cached.put(part.sectors(), page_bytes, part.range.start, data.part(part.from, part.len()).bytes());
+        (cached.dirty, cached.version) = (cached.dirty | part.sectors(), version);
     }
 
     /// Puts an evicted page back that the device did not take. Newer data stay.
@@ -198,13 +183,8 @@ impl<S: Sink + 'static> DramCache<S> {
             self.cached.insert(page, contents);
             return;
         };
-        let old = contents.present & !cached.present;
-        if contents.bytes.is_some() {
-            let bytes = cached.bytes.get_or_insert_with(|| vec![0; page_bytes as usize].into());
-            contents.copy_out(old, 0, bytes);
-        }
-        cached.present |= old;
-        cached.dirty |= contents.dirty & old;
+        let restored = cached.complete_from(&contents, page_bytes);
+        cached.dirty |= contents.dirty & restored;
     }
 
     fn clean(&mut self, page: u64) {
@@ -225,10 +205,7 @@ impl<S: Sink + 'static> DramCache<S> {
     fn write_now(&mut self, sink: &mut S, page: u64, contents: &CachedPage, after: S::Tok) -> Result<S::Tok> {
         let bytes = bytes_of(contents.present);
         let read = self.access(sink, bytes, after);
-        if self.base.config.write_back > 0 {
-            let pool = self.resources(sink).write_back;
-            sink.acquire(pool, bytes, after, after);
-        }
+        self.take_space(sink, bytes, after, after);
         let written = self.write_page(sink, page, contents, read);
         if written.is_err() {
             self.leave(sink, bytes, after);
@@ -265,6 +242,15 @@ impl<S: Sink + 'static> DramCache<S> {
     fn note_written(&mut self, sink: &mut S, page: u64, bytes: u64, done: S::Tok) {
         self.leave(sink, bytes, done);
         self.writes.push(WriteBack { page, version: self.version, bytes, done });
+    }
+
+    /// Takes space for data on their way to the device. Returns the token of it.
+    fn take_space(&mut self, sink: &mut S, bytes: u64, after: S::Tok, instead: S::Tok) -> S::Tok {
+        if self.base.config.write_back == 0 {
+            return after;
+        }
+        let pool = self.resources(sink).write_back;
+        sink.acquire(pool, bytes, after, instead)
     }
 
     /// Returns space for data on their way to the device.
