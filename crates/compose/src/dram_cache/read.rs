@@ -5,9 +5,11 @@ use super::{DramCache, Fill, PagePart};
 use frit_core::{BlockDevice, Cause, ReadTarget, Result, Sink};
 
 /// A part of a read whose data the device has to give.
-struct Miss {
+struct Miss<T> {
     part: PagePart,
     missing: Sectors,
+    /// Completion of the read of the device.
+    read: T,
 }
 
 impl<S: Sink + 'static> DramCache<S> {
@@ -35,7 +37,7 @@ impl<S: Sink + 'static> DramCache<S> {
                 self.counts.read_hits += 1;
             } else {
                 self.counts.read_misses += 1;
-                misses.push(Miss { part: part.clone(), missing });
+                misses.push(Miss { part: part.clone(), missing, read: after });
             }
         }
         let mut done = after;
@@ -43,9 +45,9 @@ impl<S: Sink + 'static> DramCache<S> {
             let read = self.access(sink, hit_bytes, after);
             done = sink.join(done, read);
         }
-        let read = self.read_misses(sink, at, &misses, &mut into, after)?;
-        done = sink.join(done, read);
-        // The device has old data of some sectors that were read with the missing ones.
+        self.read_misses(sink, at, &mut misses, &mut into, after)?;
+        // The device has old data of some sectors that were read: of those between missing ones, and of those
+        // that are entering.
         if let Some(bytes) = into.bytes() {
             for (part, &found) in parts.iter().zip(&found) {
                 if let Some(cached) = self.cached.get(part.page).filter(|_| found != 0) {
@@ -53,6 +55,13 @@ impl<S: Sink + 'static> DramCache<S> {
                     cached.copy_out(found, part.range.start, bytes);
                 }
             }
+        }
+        for miss in misses {
+            if self.base.config.mode.keeps_reads() {
+                self.note_fill(&miss, &mut into);
+                self.access(sink, bytes_of(miss.missing), miss.read);
+            }
+            done = sink.join(done, miss.read);
         }
         Ok(done)
     }
@@ -68,12 +77,11 @@ impl<S: Sink + 'static> DramCache<S> {
         &mut self,
         sink: &mut S,
         at: u64,
-        misses: &[Miss],
+        misses: &mut [Miss<S::Tok>],
         into: &mut ReadTarget<'_>,
         after: S::Tok,
-    ) -> Result<S::Tok> {
-        let mut done = after;
-        let address = |miss: &Miss, page_bytes: u64| {
+    ) -> Result<()> {
+        let address = |miss: &Miss<S::Tok>, page_bytes: u64| {
             let range = range_of(miss.missing);
             miss.part.page * page_bytes + range.start..miss.part.page * page_bytes + range.end
         };
@@ -89,20 +97,15 @@ impl<S: Sink + 'static> DramCache<S> {
             }
             let target = into.part((run.start - at) as u32, (run.end - run.start) as u32);
             let read = self.device().read(sink, run.start, target, Cause::Host, after)?;
-            if self.base.config.mode.keeps_reads() {
-                for miss in &rest[..count] {
-                    self.note_fill(miss, into, read);
-                    self.access(sink, bytes_of(miss.missing), read);
-                }
-            }
-            done = sink.join(done, read);
-            rest = &rest[count..];
+            let (run, after_it) = rest.split_at_mut(count);
+            run.iter_mut().for_each(|miss| miss.read = read);
+            rest = after_it;
         }
-        Ok(done)
+        Ok(())
     }
 
     /// Notes data that enter the cache once they are read.
-    fn note_fill(&mut self, miss: &Miss, into: &mut ReadTarget<'_>, read: S::Tok) {
+    fn note_fill(&mut self, miss: &Miss<S::Tok>, into: &mut ReadTarget<'_>) {
         self.version += 1;
         let mut contents = CachedPage::default();
         contents.version = self.version;
@@ -110,7 +113,7 @@ impl<S: Sink + 'static> DramCache<S> {
         let from = u64::from(miss.part.from) + range.start - miss.part.range.start;
         let bytes = into.bytes().map(|all| &all[from as usize..][..(range.end - range.start) as usize]);
         contents.put(miss.missing, self.page_bytes, range.start, bytes);
-        self.fills.push(Fill { page: miss.part.page, contents, read });
+        self.fills.push(Fill { page: miss.part.page, contents, read: miss.read });
     }
 
     /// Ends what is done by now: pages that were written to the device leave the cache, and data that were

@@ -314,6 +314,28 @@ fn contents_are_right_and_links_add_up() {
     }
 }
 
+/// Data of reads are on their way into a cache while requests change the same pages, and pages are evicted.
+#[test]
+fn contents_of_a_cache_in_dram_are_right_at_depth() {
+    let dir = tempfile::tempdir().unwrap();
+    for engine in ["in-order", "event"] {
+        for mode in ["read", "write", "read-write"] {
+            for hot_ms in [0, 1000] {
+                let text = format!(
+                    "{}[top]\nkind = \"dram-cache\"\ndevice = \"ssd\"\nmode = \"{mode}\"\nhot_ms = {hot_ms}\n\
+                     capacity = \"64K\"\nwrite_back = \"8K\"\n[engine]\nkind = \"{engine}\"\n",
+                    flash("ssd")
+                );
+                let stack = stack(&text);
+                let trace = mixed_trace(&dir, sectors(&stack).unwrap().min(1100), 3000);
+                let options = RunOptions { verify: true, ..at_depth(16) };
+                let r = run(&stack, trace.to_str().unwrap(), &options);
+                assert_eq!(r.verification.as_ref().unwrap().mismatches, 0, "{mode} {hot_ms} {engine}");
+            }
+        }
+    }
+}
+
 /// The links to media have all commands of the media, and each layer received what the layer above
 /// it gave. Each request has a time, except background work in progress at the last acknowledgement.
 fn check_links(r: &Report) {
