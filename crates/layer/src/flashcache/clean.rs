@@ -152,21 +152,21 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         for &slot in &slots {
             self.sets.change(slot, 0, flag::DIRTY | flag::FRESH | flag::FLUSHED);
         }
-        let blocks: Vec<u32> = slots.iter().map(|&slot| self.layout.metadata_of(slot)).collect();
-        let noted = self.note_clean(sink, blocks.clone());
+        let noted = self.note_clean(sink, &slots);
         if noted.is_err() {
             for (&slot, fresh) in slots.iter().zip(fresh) {
                 let fresh = if fresh { flag::FRESH } else { 0 };
                 self.sets.change(slot, flag::DIRTY | flag::FLUSHED | fresh, 0);
             }
+            self.changed.extend(slots.iter().map(|&slot| self.layout.metadata_of(slot)));
             self.flushed = slots;
-            self.changed.extend(blocks);
         }
         noted
     }
 
     /// Makes the metadata of blocks that became clean durable.
-    fn note_clean(&mut self, sink: &mut S, blocks: Vec<u32>) -> Result<()> {
+    fn note_clean(&mut self, sink: &mut S, slots: &[u32]) -> Result<()> {
+        let blocks = slots.iter().map(|&slot| self.layout.metadata_of(slot)).collect();
         self.metadata_after = sink.join(self.metadata_after, self.flushed_at);
         let start = sink.start();
         let noted = self.write_metadata(sink, blocks, start)?;

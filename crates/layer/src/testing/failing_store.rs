@@ -19,13 +19,23 @@ pub(crate) enum FailingAccess {
 /// A memory store whose accesses fail while `fails` is set.
 #[derive(Debug)]
 pub(crate) struct FailingStore {
-    pub(crate) store: MemoryStore,
-    pub(crate) fails: Arc<AtomicBool>,
-    pub(crate) access: FailingAccess,
-    pub(crate) error: fn() -> Error,
+    store: MemoryStore,
+    fails: Arc<AtomicBool>,
+    access: FailingAccess,
+    error: fn() -> Error,
 }
 
 impl FailingStore {
+    /// Returns a store that works, and the switch that makes these accesses fail.
+    pub(crate) fn new(
+        store: MemoryStore,
+        access: FailingAccess,
+        error: fn() -> Error,
+    ) -> (FailingStore, Arc<AtomicBool>) {
+        let fails = Arc::new(AtomicBool::new(false));
+        (FailingStore { store, fails: fails.clone(), access, error }, fails)
+    }
+
     fn check(&self, access: FailingAccess) -> Result<()> {
         let concerned = self.access == FailingAccess::Any || self.access == access;
         if concerned && self.fails.load(Ordering::Relaxed) { Err((self.error)()) } else { Ok(()) }

@@ -4,8 +4,7 @@ use super::*;
 use crate::numbers::Lbn;
 use crate::testing::{FailingAccess, FailingStore};
 use frit_core::Error;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 fn gone() -> Error {
     Error::Io { what: "disk".into(), source: std::io::Error::other("the disk is gone") }
@@ -14,11 +13,10 @@ fn gone() -> Error {
 #[test]
 fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
     for policy in policies() {
-        let fails = Arc::new(AtomicBool::new(false));
         let (pcm, store) = stores();
         let mut hw = Hardware::new();
         let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
-        let store = FailingStore { store, fails: fails.clone(), access: FailingAccess::Any, error: gone };
+        let (store, fails) = FailingStore::new(store, FailingAccess::Any, gone);
         let disk = Disk::new(disk_config(), store, &mut hw).unwrap();
         let mut layer = Cache::new(named(policy), pcm, Box::new(disk), None).unwrap();
         let block = |n: u8| vec![n; 4096];

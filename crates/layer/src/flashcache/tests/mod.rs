@@ -10,7 +10,7 @@ use frit_core::{
     StackView, UntimedSink, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
-use frit_media::{Disk, DiskConfig, Hardware, MemoryStore};
+use frit_media::{Disk, DiskConfig, Hardware, MemoryStore, Store};
 use proptest::prelude::*;
 
 const BLOCK: usize = 1024;
@@ -25,7 +25,11 @@ fn device(name: &str, bytes: u64) -> DiskConfig {
     DiskConfig { name: name.into(), drive: DriveModel::Mechanical(Box::new(spec)), bytes, serial: 0 }
 }
 
-fn open<'a>(config: &FlashcacheConfig, ssd: &'a mut MemoryStore, disk: &'a mut MemoryStore) -> Layer<'a> {
+fn open<C: Store + Send, D: Store + Send>(
+    config: &FlashcacheConfig,
+    ssd: C,
+    disk: D,
+) -> Flashcache<UntimedSink, Disk<C>, Disk<D>> {
     let mut hw = Hardware::new();
     let ssd = Disk::new(device("ssd", SSD_BYTES), ssd, &mut hw).unwrap();
     let disk = Disk::new(device("disk", DISK_BYTES), disk, &mut hw).unwrap();
