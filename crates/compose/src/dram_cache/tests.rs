@@ -23,8 +23,12 @@ fn open(disk: &TestDisk, config: DramCacheConfig) -> Layer {
 }
 
 fn hot(pages: u64) -> (TestDisk, Layer) {
+    hot_as(config(CachingMode::Write, true), pages)
+}
+
+fn hot_as(config: DramCacheConfig, pages: u64) -> (TestDisk, Layer) {
     let disk = TestDisk::zeroed((pages * PAGE) as usize);
-    let mut layer = open(&disk, config(CachingMode::Write, true));
+    let mut layer = open(&disk, config);
     // The first writes are cold, and end the first interval.
     write(&mut layer, 0, pages * SECTORS, 1).unwrap();
     write(&mut layer, 0, pages * SECTORS, 1).unwrap();
@@ -83,6 +87,63 @@ fn a_write_that_fails_below_loses_no_acknowledged_data() {
     }
     l.flush(&mut UntimedSink::new()).unwrap();
     assert_eq!(disk.lock().bytes[..1024], [7; 1024]);
+}
+
+/// A write evicts a page and then writes a part of it. The device refuses the evicted data.
+#[test]
+fn a_page_that_is_evicted_and_cached_again_keeps_its_data_if_the_device_fails() {
+    // All parts of the write enter together.
+    let (disk, mut l) =
+        hot_as(DramCacheConfig { write_back: 16 * PAGE, ..config(CachingMode::Write, true) }, 10);
+    // The last one is evicted first.
+    for page in [9, 8, 7, 6] {
+        write(&mut l, page * SECTORS + 3, 1, 7).unwrap();
+    }
+    disk.lock().writes_left = Some(0);
+    assert!(write(&mut l, 5 * SECTORS, 4 * SECTORS + 1, 9).is_err());
+    disk.lock().writes_left = None;
+    assert_eq!(read(&mut l, 9 * SECTORS + 3, 1).unwrap(), [7; 512]);
+    l.flush(&mut UntimedSink::new()).unwrap();
+    let at = (9 * PAGE + 3 * 512) as usize;
+    assert_eq!(disk.lock().bytes[at..at + 512], [7; 512]);
+}
+
+/// Data of a read need a place, and the device refuses the page that is evicted for them.
+#[test]
+fn a_read_that_finds_no_place_for_its_data_evicts_nothing() {
+    let (disk, mut l) = hot_as(config(CachingMode::ReadWrite, true), 8);
+    for page in 0..4 {
+        write(&mut l, page * SECTORS, 1, 7).unwrap();
+    }
+    disk.lock().writes_left = Some(0);
+    // The data of the first read enter with the second one.
+    for page in [5, 6] {
+        assert_eq!(read(&mut l, page * SECTORS, 1).unwrap(), [1; 512]);
+    }
+    disk.lock().writes_left = None;
+    l.flush(&mut UntimedSink::new()).unwrap();
+    for page in 0..4 {
+        assert_eq!(disk.lock().bytes[(page * PAGE) as usize..][..512], [7; 512], "{page}");
+    }
+}
+
+/// A write that fails leaves old or new data, and a later read returns the same.
+#[test]
+fn a_page_of_a_failed_write_does_not_change_when_it_is_evicted() {
+    let disk = TestDisk::zeroed((8 * PAGE) as usize);
+    let mut l = open(&disk, config(CachingMode::Write, true));
+    // All pages but the first one stay in the cache when they are written again.
+    for _ in 0..2 {
+        write(&mut l, SECTORS, 7 * SECTORS, 1).unwrap();
+    }
+    disk.lock().writes_left = Some(0);
+    assert!(write(&mut l, 0, 1, 7).is_err());
+    disk.lock().writes_left = None;
+    let found = read(&mut l, 0, 1).unwrap();
+    for page in 1..6 {
+        write(&mut l, page * SECTORS, 1, 8).unwrap();
+    }
+    assert_eq!(read(&mut l, 0, 1).unwrap(), found);
 }
 
 #[test]
