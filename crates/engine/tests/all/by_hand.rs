@@ -198,6 +198,18 @@ fn a_later_transfer_can_delay_what_was_predicted() {
     assert_eq!(e.predict(first), Nanos(81_398));
 }
 
+/// The engine in order does not know which space is returned next: a wait for space is one for a given command.
+#[test]
+fn in_order_a_wait_for_space_is_one_for_a_given_command() {
+    let mut e = InOrder::new(&nand(&[0]));
+    let start = e.start();
+    let pool = e.add_pool(1);
+    let first = e.emit(read(0, 0), start);
+    let entered = e.acquire(pool, 1, start, first);
+    assert!(!e.is_done(entered));
+    assert_eq!(e.predict(entered), e.predict(first));
+}
+
 #[test]
 fn unit_state_is_seen_at_once() {
     fn states<E: Engine>(mut e: E) {

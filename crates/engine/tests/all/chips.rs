@@ -53,11 +53,12 @@ fn reads_precede_programs_and_these_erases() {
 
 #[test]
 fn garbage_collection_can_precede_the_host() {
-    let first = |hw: &Hardware, commands: &[Cmd]| {
+    let requests = |hw: &Hardware, requests: &[Request]| {
         let mut scheduler = OutOfOrder::default();
         scheduler.params().set("gc-first", "true").unwrap();
-        ends(&mut Event::new(hw, scheduler), &singles(commands))
+        ends(&mut Event::new(hw, scheduler), requests)
     };
+    let first = |hw: &Hardware, commands: &[Cmd]| requests(hw, &singles(commands));
     let hw = nand_chips(1, 1, 1, (0, 0));
     let of_gc = |cmd: Cmd| Cmd { cause: Cause::Gc, ..cmd };
     assert_eq!(first(&hw, &[read(0, 1), of_gc(read(0, 2))]), [2 * READ, READ]);
@@ -67,6 +68,11 @@ fn garbage_collection_can_precede_the_host() {
     // Commands of the host for another plane join those of garbage collection.
     let hw = nand_chips(1, 1, 2, (0, 0));
     assert_eq!(first(&hw, &[program(1, 0), of_gc(program(0, 0))]), [2 * BUS + T_PROG; 2]);
+    // A chip that waits for the data of a copy, which another chip reads, takes no command of the host.
+    let hw = nand_chips(2, 1, 1, (0, 0));
+    let copy = Request { at: 0, commands: vec![(of_gc(read(1, 0)), None), (of_gc(program(0, 0)), Some(0))] };
+    let copied = READ + PROGRAM;
+    assert_eq!(requests(&hw, &[copy, Request::at(0, &[read(0, 9)])]), [copied, copied + READ]);
 }
 
 #[test]
