@@ -221,9 +221,6 @@ fn global_search(
         found.extend(refine(evaluator, &start, free, START_STEPS, never)?);
     }
     found.sort_by(|a, b| a.evaluation.loss.total_cmp(&b.evaluation.loss));
-    if evaluator.loss() == Loss::Delays {
-        second_without_its_cache(&mut found);
-    }
     evaluator.set_limit(limit);
     let fine = Effort { step: 0.5, least_step: 1.0 / 64.0, evaluations: limit / 12 };
     let Some(first) = found.first() else { return Ok(None) };
@@ -244,17 +241,6 @@ fn global_search(
         }
     }
     Ok(Some(fits))
-}
-
-/// Moves the best fit with a write cache to the second place, or that without one if the best fit has
-/// one: a program that waits in a cache and a time outside the NAND can have nearly the same loss.
-fn second_without_its_cache(found: &mut Vec<Found>) {
-    let cached = |f: &Found| f.point[Parameter::MergeBuffer.index()] > 0.0;
-    let Some(first) = found.first().map(cached) else { return };
-    if let Some(at) = found.iter().position(|f| cached(f) != first) {
-        let other = found.remove(at);
-        found.insert(1, other);
-    }
 }
 
 /// Adds the values of all fits that are not significantly worse than the best one. Delays hide the

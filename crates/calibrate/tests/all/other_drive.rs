@@ -126,10 +126,11 @@ fn recording(drive: &str, count: usize, seed: u64) -> (Sample, u64) {
     (Sample::new(&trace, 0.3).unwrap(), view.counts().of(Op::NandErase).commands)
 }
 
-/// Fits the parameters of [`TRUTH`].
-fn fit(sample: &Sample) -> Calibration {
+/// Fits the parameters of [`TRUTH`], and others.
+fn fit(sample: &Sample, others: &[Parameter]) -> Calibration {
     let model = Model::new("slc-k9-2016", Path::new(""), sample).unwrap();
-    let options = FitOptions { parameters: TRUTH.map(|(p, _)| p).to_vec(), evaluations: 3000 };
+    let parameters = [&TRUTH.map(|(p, _)| p), others].concat();
+    let options = FitOptions { parameters, evaluations: 3000 };
     Calibration::run(&model, sample, &options, &mut |_| {}).unwrap()
 }
 
@@ -149,7 +150,7 @@ fn assert_truth(c: &Calibration) {
 fn garbage_collection_is_not_taken_for_times_of_the_drive() {
     let (sample, erases) = recording(DRIVE, 1000, 5);
     assert!(erases > 100, "{erases}");
-    let c = fit(&sample);
+    let c = fit(&sample, &[]);
     let delays = c.delays.unwrap();
     assert!(delays.delayed > 0.3, "{delays:?}");
     assert_truth(&c);
@@ -157,12 +158,24 @@ fn garbage_collection_is_not_taken_for_times_of_the_drive() {
     assert!(write_us.fitted < 100.0, "{write_us:?}");
 }
 
+/// A fit that is a little better than the true values does not exclude them.
+#[test]
+fn a_drive_with_a_write_cache_and_delays_has_intervals_with_its_values() {
+    let cached = DRIVE.replace("over_provisioning = 0.2", "over_provisioning = 0.2\nmerge_buffer = 8");
+    let (sample, _) = recording(&cached, 1000, 5);
+    let c = fit(&sample, &[Parameter::MergeBuffer]);
+    assert!(c.delays.is_some());
+    assert_truth(&c);
+    let cache = c.parameters.iter().find(|p| p.name == Parameter::MergeBuffer).unwrap();
+    assert!((cache.fitted - 8.0).abs() < f64::EPSILON, "{cache:?}");
+}
+
 #[test]
 fn a_drive_without_garbage_collection_is_fitted_to_all_requests() {
     let large = DRIVE.replace("blocks_per_plane = 40", "blocks_per_plane = 200");
     let (sample, erases) = recording(&large, 600, 5);
     assert_eq!(erases, 0);
-    let c = fit(&sample);
+    let c = fit(&sample, &[]);
     assert_eq!(c.delays, None);
     for (name, value) in TRUTH {
         let p = c.parameters.iter().find(|p| p.name == name).unwrap();
