@@ -130,6 +130,18 @@ struct IdleVolume {
     /// Kind of stop after which the volume is opened again. A volume over files is opened as after
     /// a power loss, also if it was halted.
     stop: CrashKind,
+    /// For each medium, whether a damaged page of it may look like an incomplete one: it has an FTL
+    /// below another layer, which the last flush did not reach. Its newest mark then states an
+    /// earlier flush.
+    last_flush_missed: Vec<bool>,
+}
+
+impl IdleVolume {
+    /// Returns the rule for a damage of a page that is possibly newer than the flush of the newest
+    /// mark.
+    fn after_last_mark(&self, medium: usize) -> WrongDataRule {
+        if self.last_flush_missed[medium] { WrongDataRule::CallerVerifies } else { WrongDataRule::Never }
+    }
 }
 
 impl WorkItem<'_> {
@@ -214,13 +226,18 @@ impl WorkItem<'_> {
             clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, 0).map_err(|f| plain(f, r))?;
         }
         let halted = rng.random_bool(0.5);
+        let mut last_flush_missed = vec![false; stores.len()];
         if halted {
             layer.halt(&mut UntimedSink::new()).map_err(failed("halt"))?;
         } else {
             // A record written shortly before a crash looks torn when it is damaged. After a flush
             // it does not; in an FTL, after the flush that follows.
-            for _ in 0..2 {
-                layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            let before: Vec<_> = stores.iter().map(|s| s.lock().bytes().to_vec()).collect();
+            layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            for (i, medium) in target.media().iter().enumerate() {
+                let by_records = medium.nand.is_some_and(|nand| nand.record_copies > 1);
+                last_flush_missed[i] = by_records && !medium.of_top && stores[i].lock().bytes() == before[i];
             }
         }
         drop(layer);
@@ -231,7 +248,7 @@ impl WorkItem<'_> {
         let stop = if over_files { CrashKind::PowerLoss } else { CrashKind::Process };
         let history = History::new(&now);
         let (blocks, all) = (blocks as usize, clients.history);
-        Ok(IdleVolume { stores, history, blocks, halted, all, earlier, over_files, stop })
+        Ok(IdleVolume { stores, history, blocks, halted, all, earlier, over_files, stop, last_flush_missed })
     }
 
     /// Opens, recovers, checks and reads the volume, and verifies the data that it returns.
@@ -280,7 +297,7 @@ impl WorkItem<'_> {
             let mut m = still.stores[medium].lock();
             what.strike(&mut m, &still.earlier[medium], rng)
         };
-        let wrong = self.exception(still, what, struck);
+        let wrong = self.exception(still, medium, what, struck);
         let named = |v: Violation| {
             let (at, len) = (struck.at, struck.len);
             let how = if still.halted { "closed in order" } else { "not closed" };
@@ -300,7 +317,13 @@ impl WorkItem<'_> {
 
     /// Returns the damage at rest after which an older version may be read.
     /// docs/design/durability.md lists these exceptions; there are no others.
-    fn exception(&self, still: &IdleVolume, what: AtRestDamage, struck: DamagedRange) -> WrongDataRule {
+    fn exception(
+        &self,
+        still: &IdleVolume,
+        medium: usize,
+        what: AtRestDamage,
+        struck: DamagedRange,
+    ) -> WrongDataRule {
         let maps = self.target.media().iter().any(|m| m.nand.is_some());
         match what {
             // The map has entries of an earlier time, and their pages still exist. A check finds
@@ -313,7 +336,7 @@ impl WorkItem<'_> {
             _ if struck.both_copies && !still.halted && (!maps || self.finds_by_records()) => {
                 WrongDataRule::CallerVerifies
             }
-            _ => WrongDataRule::Never,
+            _ => still.after_last_mark(medium),
         }
     }
 
@@ -332,10 +355,11 @@ impl WorkItem<'_> {
             let what = format!("a bit flipped on read {after} of medium {medium}: {}", v.what);
             Violation { what, ..v }
         };
-        let (told, _) = self.told(still, WrongDataRule::Never).map_err(at)?;
+        let wrong = still.after_last_mark(medium);
+        let (told, _) = self.told(still, wrong).map_err(at)?;
         let struck = still.stores[medium].lock().fault.take().is_some_and(|t| t.struck > 0);
         // A second pass without the fault shows whether the first one left any damage.
-        let (again, got) = self.told(still, WrongDataRule::Never).map_err(at)?;
+        let (again, got) = self.told(still, wrong).map_err(at)?;
         if again.any() || got.is_none() {
             let what = "the damage lasted though the medium has none";
             return Err(at(Violation::new(Oracle::Again, what)));
