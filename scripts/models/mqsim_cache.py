@@ -16,7 +16,6 @@ Example:
 """
 
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections import OrderedDict
 
 from mqsim_timing import Drive, Simulation, arguments, compare
@@ -46,8 +45,7 @@ class Request:
 class CachedSimulation(Simulation):
     def __init__(self, config, depth, interleaves, mode):
         super().__init__(Drive(config), depth, interleaves)
-        values = {e.tag: (e.text or "").strip() for e in ElementTree.parse(config).getroot().iter()}
-        number = lambda name: int(values["Data_Cache_" + name])
+        number = lambda name: int(self.drive.values["Data_Cache_" + name])
         self.mode, self.capacity = mode, number("Capacity") // self.drive.page_bytes
         self.row, self.burst = number("DRAM_Row_Size"), number("DRAM_Data_Busrt_Size")
         self.transfer_time = 1e9 / (number("DRAM_Data_Rate") * 1e6)
@@ -82,7 +80,8 @@ class CachedSimulation(Simulation):
         self.next_access()
 
     def serve(self, op, offset, size, then):
-        keeps = {"read": ("write-cache", "read-cache", "write-read-cache"), "write": ("write-cache", "write-read-cache")}
+        keeps = {"read": ("write-cache", "read-cache", "write-read-cache"),
+                 "write": ("write-cache", "write-read-cache")}
         if self.mode not in keeps[op]:
             return super().serve(op, offset, size, then)
         bits = lambda low, high: (1 << high // SECTOR) - (1 << low // SECTOR)

@@ -22,7 +22,6 @@ import argparse
 import csv
 import json
 import sys
-import xml.etree.ElementTree as ElementTree
 
 from mqsim_timing import Drive
 
@@ -85,9 +84,8 @@ def main():
     parser.add_argument("--within", type=float, default=0.03, help="largest relative difference")
     args = parser.parse_args()
     drive = Drive(args.config)
-    values = {e.tag: (e.text or "").strip() for e in ElementTree.parse(args.config).getroot().iter()}
-    blocks = int(values["Block_No_Per_Plane"])
-    threshold = max(int(float(values["GC_Exec_Threshold"]) * blocks), VICTIMS_MAX)
+    blocks = int(drive.values["Block_No_Per_Plane"])
+    threshold = max(int(float(drive.values["GC_Exec_Threshold"]) * blocks), VICTIMS_MAX)
     planes = {}
 
     def write(page):

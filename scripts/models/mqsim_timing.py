@@ -3,11 +3,12 @@
 
 The model is written from MQSim's source (CMU-SAFARI/MQSim): command times of
 ONFI_Channel_NVDDR2.cpp, latencies of Flash_Chip.h, chips that take commands only when all their dies
-are idle (TSU_OutofOrder.cpp), and then for one die (TSU_Base.cpp returns in its loop over the dies), reads that leave a chip in the order in which they are ready
-(NVM_PHY_ONFI_NVDDR2.cpp), packets of PCIe_Link.h, and places of pages by the plane allocation scheme
-(Address_Mapping_Unit_Page_Level.cpp). The data cache is off (mqsim_cache.py adds it), and the mapping table is ideal. The drive
-was filled in order, so page L is the (L / planes)-th page of its plane. There is no garbage
-collection: a model of it would need more than a page.
+are idle (TSU_OutofOrder.cpp), and then for one die (TSU_Base.cpp returns in its loop over the dies),
+reads that leave a chip in the order in which they are ready (NVM_PHY_ONFI_NVDDR2.cpp), packets of
+PCIe_Link.h, and places of pages by the plane allocation scheme (Address_Mapping_Unit_Page_Level.cpp).
+The data cache is off (mqsim_cache.py adds it), and the mapping table is ideal. The drive was filled
+in order, so page L is the (L / planes)-th page of its plane. There is no garbage collection: a model
+of it would need more than a page.
 
 It reads MQSim's own configuration and the requests of `frit run --requests` (operation, offset, size;
 `--depth` outstanding requests), and compares the latency of each request.
@@ -39,6 +40,7 @@ def command_time(op, planes):
 class Drive:
     def __init__(self, path):
         values = {e.tag: (e.text or "").strip() for e in ElementTree.parse(path).getroot().iter()}
+        self.values = values
         number = lambda name: int(values[name])
         self.shape = {"C": number("Flash_Channel_Count"), "W": number("Chip_No_Per_Channel"),
                       "D": number("Die_No_Per_Chip"), "P": number("Plane_No_Per_Die")}

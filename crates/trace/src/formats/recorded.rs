@@ -2,9 +2,9 @@
 //! header.
 //!
 //! op: R read, W write, D discard, F flush, or the name of a command of a device. flags: M metadata or
-//! journal, S synchronous, F forced unit access, P preflush, B bytes. A preflush becomes a flush request before the write. With B,
-//! address and length of a read or write are in bytes instead of sectors. A sixth column `device`
-//! is read if the header has it. Times may have decimals.
+//! journal, S synchronous, F forced unit access, P preflush, B bytes. A preflush becomes a flush
+//! request before the write. With B, address and length of a read or write are in bytes instead of
+//! sectors. A sixth column `device` is read if the header has it. Times may have decimals.
 
 use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
