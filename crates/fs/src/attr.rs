@@ -71,7 +71,8 @@ impl<M: Medium> Fs<M> {
         }
         if changes.size.is_some() {
             match state.inode.kind {
-                InodeType::File => {}
+                // A shell truncates the command file that it writes an instruction to.
+                InodeType::File | InodeType::Command => {}
                 InodeType::Directory => return Err(Error::IsDirectory),
                 _ => return Err(Error::Invalid("only files have a size that can be set")),
             }
@@ -87,11 +88,12 @@ impl<M: Medium> Fs<M> {
             SetTime::To(time) => time,
         };
         let external = self.external(&state.inode).is_some();
+        let resized = changes.size.filter(|_| state.inode.kind == InodeType::File);
         // External contents are changed before the inode, because that can fail.
         if external {
             let times = NewTimes { atime: changes.atime.map(time), mtime: changes.mtime.map(time) };
             self.change_body(&node, state, changes.size, times)?;
-        } else if let Some(to) = changes.size {
+        } else if let Some(to) = resized {
             self.prepare_resize(&node, state, &mut txn, to)?;
         }
         let inode = &mut state.inode;
@@ -108,7 +110,7 @@ impl<M: Medium> Fs<M> {
             let Time(nanos) = time(set);
             node.atime.store(nanos, std::sync::atomic::Ordering::Relaxed);
         }
-        match changes.size.filter(|_| !external) {
+        match resized.filter(|_| !external) {
             Some(to) => self.resize(&node, state, txn, to)?,
             None => {
                 self.put_inode(&mut txn, &node, state);

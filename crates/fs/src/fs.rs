@@ -10,6 +10,7 @@ use crate::journal::{Journal, Txn};
 use crate::medium::Medium;
 use crate::nameless::PlacedContents;
 use crate::orphans::Orphans;
+use crate::registers::RegisterAllocator;
 use crate::space::{AllocRequest, Allocator};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
@@ -32,6 +33,7 @@ pub struct Fs<M> {
     pub(crate) inode_allocator: InodeAllocator,
     pub(crate) cache: NodeCache,
     pub(crate) orphans: Mutex<Orphans>,
+    pub(crate) registers: RegisterAllocator,
     /// Exclusive while an inode moves from one directory to another, shared while names change in
     /// one.
     pub(crate) names: RwLock<()>,

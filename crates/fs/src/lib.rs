@@ -18,6 +18,7 @@ mod extents;
 mod files;
 mod format;
 mod fs;
+mod in_storage;
 mod inode;
 mod journal;
 mod library;
@@ -28,6 +29,7 @@ mod open;
 mod orphans;
 mod permissions;
 pub mod planted;
+mod registers;
 mod space;
 mod sync;
 mod types;
@@ -38,15 +40,21 @@ pub use check::{
 };
 pub use clock::Clock;
 pub use content_store::{BackingFs, ContentFile, ContentId, ContentMetadata, ContentStore, Pool, StatFs};
+pub use contents::FileContents;
 pub use error::{Error, Result};
 pub use files::FileSystem;
 pub use format::{Geometry, Region};
 pub use fs::Fs;
+pub use in_storage::InStorage;
 pub use library::{File, OpenFile, Paths};
 pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayOptions};
 pub use nameless::{ContentDevice, DeviceAccess, DeviceOwner, PlacedContents, VirtualBlock, VirtualBlocks};
 pub use open::{FormatOptions, FsOptions};
+pub use registers::{
+    REGISTER_QUERIES, REGISTER_SETS, RegisterSet, RegisterStatus, RegistersHeld, read_registers,
+};
 pub use types::{
-    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino, InodeType,
-    LINK_MAX, NAME_MAX, NewInode, RenameMode, Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX, XattrMode,
+    Allocate, Attr, AttrChanges, COMMAND_NAME, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino,
+    InodeType, LINK_MAX, NAME_MAX, NewInode, RenameMode, Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX,
+    XattrMode,
 };

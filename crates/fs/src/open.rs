@@ -13,12 +13,15 @@ use crate::medium::Medium;
 use crate::nameless::PlacedContents;
 use crate::orphans::Orphans;
 use crate::planted::Bug;
+use crate::registers::{self, RegisterAllocator};
 use crate::space::{BitmapAllocator, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
 use frit_core::planted::is_planted;
 use std::sync::Arc;
 
+/// Inode number of the command file of the root directory.
+const ROOT_COMMAND: u64 = 2;
 /// Minimum number of words in the orphan list.
 const ORPHANS_MIN: u64 = 4;
 
@@ -48,6 +51,8 @@ pub struct FormatOptions {
     /// Contents of regular files on a nameless-write device, of which the medium is a part; `None`: on
     /// the medium. All earlier contents of the device are freed.
     pub placed: Option<Arc<PlacedContents>>,
+    /// `true` for a command file in each directory, which takes an inode.
+    pub command_files: bool,
 }
 
 impl Default for FormatOptions {
@@ -63,6 +68,7 @@ impl Default for FormatOptions {
             sums: false,
             content_store: None,
             placed: None,
+            command_files: true,
         }
     }
 }
@@ -121,7 +127,8 @@ impl<M: Medium> Fs<M> {
         let external = options.content_store.is_some();
         let mut label = [0; 32];
         label[..options.label.len()].copy_from_slice(options.label.as_bytes());
-        let superblock = Superblock { geometry, uuid, label, created: options.clock.now(), external };
+        let (created, command_files) = (options.clock.now(), options.command_files);
+        let superblock = Superblock { geometry, uuid, label, created, external, command_files };
         // The superblocks are written last, so that an interrupted format leaves no valid file
         // system. Those of an earlier file system are erased first for the same reason.
         medium.zero(Geometry::SUPERBLOCK_AT, BLOCK);
@@ -143,11 +150,18 @@ impl<M: Medium> Fs<M> {
         if geometry.has_sums() {
             medium.zero(geometry.sums_at, geometry.data_blocks * 8);
         }
-        let counters = Counters { inodes: 1, highest: 1, created: 1, closed: true, ..Counters::default() };
+        let inodes = 1 + u64::from(command_files);
+        let counters =
+            Counters { inodes, highest: inodes, created: inodes, closed: true, ..Counters::default() };
         counters.write(&medium, &geometry, salt);
         let (uid, gid, mode) = options.root;
-        let mut root = Inode::new(InodeType::Directory, mode, (uid, gid), 0, superblock.created);
+        let mut root = Inode::new(InodeType::Directory, mode, (uid, gid), 0, created);
         root.parent = Ino::ROOT;
+        if command_files {
+            root.command = Ino(ROOT_COMMAND);
+            let command = root.new_command(Ino::ROOT, 1, created);
+            write_words(&medium, geometry.inode_at(ROOT_COMMAND), &command.encode(salt, root.command));
+        }
         write_words(&medium, geometry.inode_at(1), &root.encode(salt, Ino::ROOT));
         medium.fence();
         superblock.write(&medium);
@@ -193,6 +207,7 @@ impl<M: Medium> Fs<M> {
             inode_allocator: InodeAllocator::new(geometry, counters.highest),
             cache: NodeCache::new(options.nodes),
             orphans: Mutex::new(orphans),
+            registers: RegisterAllocator::new(),
             names: RwLock::new(()),
             clock: options.clock,
             read_only: options.read_only,
@@ -205,6 +220,7 @@ impl<M: Medium> Fs<M> {
         // The flag is cleared before any change, so that a crash from here on is seen by the next
         // open.
         if !fs.read_only {
+            registers::reset(&fs.medium, fs.has_command_files());
             let mut txn = Txn::new();
             txn.counts.closed = Some(false);
             fs.commit(txn);

@@ -72,6 +72,10 @@ pub enum Bug {
     NameStays,
     /// The count of names of a directory is not updated when names change.
     NamesNotCounted,
+    /// The command file of a removed directory is not freed.
+    CommandStays,
+    /// A new directory refers to its command file before the inode of the file is written.
+    CommandLater,
     /// A new directory is not counted as a link of its parent.
     ParentNotCounted,
     /// A moved directory keeps its old parent.

@@ -12,6 +12,10 @@ pub const XATTR_MAX: usize = 65_536;
 /// Maximum file size: 2^40 blocks of 4 KiB, less one byte; 4 PiB.
 pub const FILE_MAX: u64 = (1 << 52) - 1;
 
+/// Name of the command file of a directory (ISPFS 3.1), in a file system with command files. It is not
+/// listed, and cannot be created, removed, renamed or linked.
+pub const COMMAND_NAME: &[u8] = b".isp";
+
 /// Inode number. The root directory has number 1, as in FUSE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ino(pub u64);
@@ -57,6 +61,8 @@ pub enum InodeType {
     Char,
     /// A block device.
     Block,
+    /// The command file of a directory, for instructions to the processing engine. It has no data.
+    Command,
 }
 
 /// Attributes of an inode, as in stat(2).

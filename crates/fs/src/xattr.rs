@@ -172,6 +172,9 @@ impl<M: Medium> Fs<M> {
         let mut state = node.state.write();
         state.check_alive()?;
         permitted(caller, &state.inode, name, true)?;
+        if state.inode.kind == InodeType::Command {
+            return Err(Error::Unsupported("extended attributes of command files"));
+        }
         let mut pairs = self.pairs(ino, &state.inode)?;
         let existing = pairs.iter().position(|(known, _)| known == name);
         match (existing, mode) {

@@ -52,8 +52,10 @@ struct FsckJson<'a> {
     /// `true` if no problems were found, or none are left.
     ok: bool,
     directories: u64,
-    /// Number of inodes other than directories.
+    /// Number of inodes other than directories and command files.
     files: u64,
+    /// Number of command files.
+    commands: u64,
     /// Number of blocks of directories and files.
     blocks: u64,
     /// Number of blocks of contents on a nameless-write device.
@@ -162,6 +164,7 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
             ok: r.is_clean(),
             directories: r.directories,
             files: r.files,
+            commands: r.commands,
             blocks: r.blocks,
             placed: r.placed,
             orphans: r.orphans,

@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// Keep checksums of file contents, 8 bytes for each 4 KiB: damage is detected on reads.
     #[arg(long, conflicts_with = "pool")]
     data_checksums: bool,
+    /// Make no command files, one in each directory, for in-storage processing. They take an inode each,
+    /// and older versions of frit cannot mount a file system that has them.
+    #[arg(long)]
+    no_isp: bool,
     /// Overwrite the contents of the file, unless it is in use.
     #[arg(long)]
     force: bool,
@@ -114,6 +118,7 @@ fn make_on_volume(args: &Args, volume: &Path) -> Result<()> {
         force: args.force,
         root: owner(),
         placed: Some(Arc::clone(&placed)),
+        command_files: !args.no_isp,
         ..FormatOptions::default()
     };
     finish(args, volume, Fs::format(Image::Virtual(placed.medium()), format), None)
@@ -168,6 +173,7 @@ fn make(args: &Args, plan: &FormatPlan<'_>, locked: &LockedImage) -> Result<()> 
         force: true,
         root: owner(),
         sums: args.data_checksums,
+        command_files: !args.no_isp,
         ..FormatOptions::default()
     };
     let medium = Image::fresh(&plan.image, &args.changes.overlay());

@@ -30,7 +30,10 @@ pub(super) struct CheckedInode {
     pub(super) names: u32,
     /// Number of subdirectories found.
     pub(super) subdirs: u32,
+    /// Parent of a directory, or directory of a command file.
     pub(super) parent: Ino,
+    /// Command file of a directory; 0 if it has none.
+    pub(super) command: Ino,
 }
 
 /// State of all inodes up to the highest number ever used; the first is number 1.
@@ -51,6 +54,7 @@ impl CheckedInodes {
             names: 0,
             subdirs: 0,
             parent: Ino(0),
+            command: Ino(0),
         };
         Self { seen: vec![free; highest as usize] }
     }
@@ -69,12 +73,14 @@ impl CheckedInodes {
                 Ok(Some(inode)) => {
                     match inode.kind {
                         InodeType::Directory => checked.report.directories += 1,
+                        InodeType::Command => checked.report.commands += 1,
                         _ => checked.report.files += 1,
                     }
                     let kept = &mut seen[number as usize - 1];
                     kept.kind = Some(inode.kind);
                     kept.links = inode.links;
                     kept.parent = inode.parent;
+                    kept.command = inode.command;
                     check_blocks(checked, blocks, ino, &inode);
                 }
                 Err(error) => {

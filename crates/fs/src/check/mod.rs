@@ -5,6 +5,7 @@
 //! orphan list. A check takes 24 bytes of DRAM for each inode ever used, and a bit for each block.
 
 mod blocks;
+mod commands;
 mod inodes;
 mod names;
 mod placed;
@@ -18,6 +19,7 @@ use crate::inode::Inode;
 use crate::journal::replay;
 use crate::medium::Medium;
 use crate::orphans::Orphans;
+use crate::registers;
 use crate::types::Ino;
 use blocks::Blocks;
 use inodes::CheckedInodes;
@@ -34,8 +36,10 @@ const REPORTED_MAX: usize = 1000;
 pub struct Report {
     /// Number of directories.
     pub directories: u64,
-    /// Number of inodes that are not directories.
+    /// Number of inodes that are neither directories nor command files.
     pub files: u64,
+    /// Number of command files: one for each directory, in a file system that has them.
+    pub commands: u64,
     /// Number of blocks in use.
     pub blocks: u64,
     /// Number of blocks of contents on a nameless-write device.
@@ -84,6 +88,8 @@ struct CheckContext<'a, M> {
     salt: u32,
     /// `true` if contents are verified against their checksums.
     contents: bool,
+    /// `true` if each directory has a command file.
+    command_files: bool,
     report: Report,
 }
 
@@ -110,7 +116,9 @@ pub fn check_contents<M: Medium>(medium: &M) -> Result<Report> {
 fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let superblock = Superblock::read(medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());
-    let mut checked = CheckContext { medium, geometry, salt, contents, report: Report::default() };
+    let command_files = superblock.command_files;
+    let mut checked =
+        CheckContext { medium, geometry, salt, contents, command_files, report: Report::default() };
     for (which, at) in [("first", Geometry::SUPERBLOCK_AT), ("second", geometry.copy_at())] {
         match Superblock::read_at(medium, at) {
             Ok(copy) if copy == superblock => {}
@@ -121,6 +129,9 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
                 checked.report.add_message(format_args!("the {which} superblock at byte {at:#x}: {why}"));
             }
         }
+    }
+    if let Some(what) = registers::damage(medium, command_files) {
+        checked.report.add_message(what);
     }
     if let Err(error) = replay(medium, &geometry, salt) {
         checked.report.add_message(error);
@@ -135,6 +146,7 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let mut blocks = Blocks::new(&geometry);
     let mut inodes = CheckedInodes::read(&mut checked, &mut blocks, counters.highest);
     inodes.follow_names(&mut checked);
+    inodes.match_commands(&mut checked);
     let (list, orphans) = Orphans::read(medium, &geometry);
     inodes.match_orphans(&mut checked, &orphans);
     if list.has_overflow() {
@@ -143,7 +155,7 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     inodes.match_links(&mut checked);
     let used = blocks.match_bitmap(&mut checked);
     checked.report.blocks = used;
-    let counted = checked.report.directories + checked.report.files;
+    let counted = checked.report.directories + checked.report.files + checked.report.commands;
     for (what, found, recorded) in [("blocks", used, counters.blocks), ("inodes", counted, counters.inodes)] {
         if sound && found != recorded {
             // Without valid counters, their damage is the only problem to report.

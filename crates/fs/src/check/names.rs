@@ -75,6 +75,10 @@ impl CheckedInodes {
         };
         seen.names += 1;
         let first = !std::mem::replace(&mut seen.reached, true);
+        if kind == Some(InodeType::Command) {
+            checked.report.add_message(format_args!("{place}: `{name}` is a name of a command file"));
+            return false;
+        }
         if seen.kind != kind {
             checked.report.add_message(format_args!("{place}: `{name}` and its inode have different types"));
             return false;

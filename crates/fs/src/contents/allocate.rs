@@ -28,6 +28,7 @@ impl<M: Medium> Fs<M> {
             return self.allocate_external(node, state, mode, at..end);
         }
         self.load_map(node.ino, state)?;
+        node.note_change();
         let grows = matches!(mode, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
         let mode = self.mode_of_contents(mode)?;
         if grows {

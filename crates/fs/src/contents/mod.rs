@@ -5,9 +5,11 @@ pub(crate) mod external;
 mod read;
 mod relocate;
 pub(crate) mod resize;
+mod scan;
 mod seek;
 mod write;
 
+pub use scan::FileContents;
 pub(crate) use write::FIXED_WORDS;
 
 use crate::format::BLOCK;

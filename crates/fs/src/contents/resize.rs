@@ -51,6 +51,7 @@ impl<M: Medium> Fs<M> {
             return Err(Error::TooLarge);
         }
         self.load_map(node.ino, state)?;
+        node.note_change();
         self.begin_tail_overwrite(node, state, to)?;
         self.prepare_truncate(node, state, txn, Truncation { after: AfterTruncate::Keep, open: false })
     }

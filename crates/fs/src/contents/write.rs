@@ -72,6 +72,7 @@ impl<M: Medium> Fs<M> {
             return self.write_external(node, state, at, data);
         }
         self.load_map(node.ino, state)?;
+        node.note_change();
         if self.placed.is_some() {
             return self.write_segments(node, state, at, data);
         }

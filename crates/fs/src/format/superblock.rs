@@ -21,6 +21,24 @@ const VERSION_SUMS: u64 = 3;
 const VERSION_FEATURES: u64 = 4;
 /// Feature: contents of regular files are on a nameless-write device.
 const FEATURE_NAMELESS: u64 = 1;
+/// Feature: each directory has a command file for in-storage processing.
+const FEATURE_COMMAND_FILES: u64 = 2;
+/// Feature: contents of regular files are in an external store, as in [`VERSION_EXTERNAL`].
+const FEATURE_EXTERNAL: u64 = 4;
+/// Feature: contents have checksums, as in [`VERSION_SUMS`].
+const FEATURE_SUMS: u64 = 8;
+/// Features that this program knows, in the order of their bits, with the names in the superblock.
+const FEATURES: [(u64, &[u8; NAME]); 4] = [
+    (FEATURE_NAMELESS, b"nameless\0\0\0\0\0\0\0\0"),
+    (FEATURE_COMMAND_FILES, b"command-files\0\0\0"),
+    (FEATURE_EXTERNAL, b"pool\0\0\0\0\0\0\0\0\0\0\0\0"),
+    (FEATURE_SUMS, b"data-checksums\0\0"),
+];
+/// Length of the name of a feature in bytes, with zeros at its end.
+const NAME: usize = 16;
+/// Position of the names of the features of a file system, in words. They follow each other in the order
+/// of their bits, so that a program can name a feature that it does not know.
+const NAMES_AT: usize = 26;
 /// Number of words used in the superblock.
 const WORDS: usize = 64;
 
@@ -33,6 +51,8 @@ pub(crate) struct Superblock {
     pub(crate) created: Time,
     /// `true` if contents of regular files are in an external store.
     pub(crate) external: bool,
+    /// `true` if each directory has a command file.
+    pub(crate) command_files: bool,
 }
 
 /// Returns a random UUID. The hasher of the standard library is seeded from the system's random
@@ -48,11 +68,22 @@ impl Superblock {
         crc_words(0, &self.uuid)
     }
 
+    /// Returns the word of features: 0 if an older format version describes the file system.
+    fn features(&self) -> u64 {
+        let bit = |set: bool, feature: u64| if set { feature } else { 0 };
+        let new = bit(self.geometry.device_pages > 0, FEATURE_NAMELESS)
+            | bit(self.command_files, FEATURE_COMMAND_FILES);
+        if new == 0 {
+            return 0;
+        }
+        new | bit(self.external, FEATURE_EXTERNAL) | bit(self.geometry.has_sums(), FEATURE_SUMS)
+    }
+
     fn encode(&self) -> [u64; WORDS] {
         let g = &self.geometry;
         let mut w = [0; WORDS];
         w[0] = MAGIC;
-        let features = if g.device_pages > 0 { FEATURE_NAMELESS } else { 0 };
+        let features = self.features();
         let version = match (self.external, g.has_sums()) {
             _ if features != 0 => VERSION_FEATURES,
             (true, _) => VERSION_EXTERNAL,
@@ -79,6 +110,10 @@ impl Superblock {
         w[22] = g.sums_at;
         w[23] = features;
         w[24] = g.device_pages;
+        let names = FEATURES.iter().filter(|(bit, _)| features & bit != 0);
+        for (pair, (_, name)) in w[NAMES_AT..].chunks_exact_mut(2).zip(names) {
+            bytemuck::cast_slice_mut(pair).copy_from_slice(*name);
+        }
         w[WORDS - 1] = u64::from(crc_words(0, &w[..WORDS - 1]));
         w
     }
@@ -90,10 +125,8 @@ impl Superblock {
         if w[WORDS - 1] != u64::from(crc_words(0, &w[..WORDS - 1])) {
             return Err("its superblock does not match its checksum".into());
         }
-        let sums = w[1] == VERSION_SUMS | BLOCK << 32;
-        let external = w[1] == VERSION_EXTERNAL | BLOCK << 32;
-        let has_features = w[1] == VERSION_FEATURES | BLOCK << 32;
-        if !sums && !external && !has_features && w[1] != VERSION | BLOCK << 32 {
+        let is = |version: u64| w[1] == version | BLOCK << 32;
+        if ![VERSION, VERSION_EXTERNAL, VERSION_SUMS, VERSION_FEATURES].into_iter().any(is) {
             return Err(format!(
                 "format version {} with blocks of {} bytes: this program knows versions {VERSION} to \
                  {VERSION_FEATURES} with {BLOCK}",
@@ -101,13 +134,15 @@ impl Superblock {
                 w[1] >> 32
             ));
         }
-        let features = if has_features { w[23] } else { 0 };
-        if features & !FEATURE_NAMELESS != 0 {
+        let features = if is(VERSION_FEATURES) { w[23] } else { 0 };
+        if let Some(unknown) = unknown_features(w, features) {
             return Err(format!(
-                "it has features that this program does not know ({:#x}): a newer frit opens it",
-                features & !FEATURE_NAMELESS
+                "it has features that this program does not know ({unknown}): a newer frit opens it"
             ));
         }
+        let sums = is(VERSION_SUMS) || features & FEATURE_SUMS != 0;
+        let external = is(VERSION_EXTERNAL) || features & FEATURE_EXTERNAL != 0;
+        let command_files = features & FEATURE_COMMAND_FILES != 0;
         let geometry = Geometry {
             bytes: w[8],
             ledger_at: w[9],
@@ -139,7 +174,7 @@ impl Superblock {
         }
         let mut label = [0; 32];
         label.copy_from_slice(bytemuck::cast_slice(&w[4..8]));
-        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), external })
+        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), external, command_files })
     }
 
     /// Writes both copies, the second one first, so that one of them is valid at any time.
@@ -179,6 +214,25 @@ impl Superblock {
     }
 }
 
+/// Returns the names of the features that this program does not know, or `None` if it knows all.
+fn unknown_features(w: &[u64; WORDS], features: u64) -> Option<String> {
+    let known = FEATURES.iter().fold(0, |all, (bit, _)| all | bit);
+    if features & !known == 0 {
+        return None;
+    }
+    let bits = (0..u64::BITS).filter(|bit| features >> bit & 1 != 0);
+    let mut names = w[NAMES_AT..WORDS - 1].chunks_exact(2);
+    let described = bits.filter_map(|bit| {
+        let name = names.next().map(|pair| {
+            let name: &[u8] = bytemuck::cast_slice(pair);
+            String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+        });
+        let printable = name.filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic()));
+        (known >> bit & 1 == 0).then(|| printable.unwrap_or_else(|| format!("bit {bit}")))
+    });
+    Some(described.collect::<Vec<_>>().join(", "))
+}
+
 /// Returns `true` if a medium begins with the magic number of a file system, whatever follows.
 pub(crate) fn present<M: Medium>(medium: &M) -> bool {
     read_words::<M, 1>(medium, Geometry::SUPERBLOCK_AT) == [MAGIC]
@@ -195,11 +249,10 @@ pub(crate) fn uuid_in(first: &[u8]) -> [u64; 2] {
 mod tests {
     use super::*;
 
-    fn encoded(device_pages: u64) -> [u64; WORDS] {
-        let geometry = Geometry { device_pages, ..Geometry::divide(1 << 20, None).unwrap() };
-        let superblock =
-            Superblock { geometry, uuid: [1, 2], label: [0; 32], created: Time(3), external: false };
-        superblock.encode()
+    fn superblock(device_pages: u64, command_files: bool) -> Superblock {
+        let geometry = Geometry { device_pages, ..Geometry::divide_for(1 << 20, None, true).unwrap() };
+        let (label, created) = ([0; 32], Time(3));
+        Superblock { geometry, uuid: [1, 2], label, created, external: false, command_files }
     }
 
     fn decode(mut words: [u64; WORDS]) -> Result<Superblock, String> {
@@ -208,16 +261,26 @@ mod tests {
     }
 
     #[test]
-    fn features_are_known_or_refused_by_number() {
-        assert_eq!(encoded(0)[1] & 0xFFFF, VERSION);
-        let words = encoded(1000);
-        assert_eq!(words[1] & 0xFFFF, VERSION_FEATURES);
-        assert_eq!(decode(words).unwrap().geometry.device_pages, 1000);
-        let mut unknown = words;
-        unknown[23] |= 1 << 40;
-        assert!(decode(unknown).unwrap_err().contains("0x10000000000"));
-        let mut without = words;
+    fn older_versions_describe_what_they_can() {
+        assert_eq!(superblock(0, false).encode()[1] & 0xFFFF, VERSION_SUMS);
+        for known in [superblock(1000, false), superblock(0, true), superblock(1000, true)] {
+            let words = known.encode();
+            assert_eq!(words[1] & 0xFFFF, VERSION_FEATURES);
+            assert_eq!(decode(words).unwrap(), known);
+        }
+        let mut without = superblock(1000, false).encode();
         without[24] = 0;
         assert!(decode(without).unwrap_err().contains("without pages"));
+    }
+
+    #[test]
+    fn unknown_features_are_refused_by_name() {
+        let mut words = superblock(0, true).encode();
+        // Command files and checksums have the first two names.
+        words[23] |= 1 << 40 | 1 << 41;
+        let name = NAMES_AT + 4;
+        bytemuck::cast_slice_mut(&mut words[name..name + 2]).copy_from_slice(b"compressed-data\0");
+        let refused = decode(words).unwrap_err();
+        assert!(refused.contains("(compressed-data, bit 41)"), "{refused}");
     }
 }

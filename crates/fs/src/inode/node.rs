@@ -30,6 +30,8 @@ pub(crate) struct Node {
     pub(crate) atime: AtomicI64,
     /// `true` if timestamps in DRAM are newer than those on the medium.
     pub(crate) newer_times: AtomicBool,
+    /// Number of changes of the contents or the size since the node was loaded.
+    pub(crate) changes: AtomicU64,
     /// `true` if the node was used since the cache last looked for nodes to evict.
     pub(crate) used: AtomicBool,
 }
@@ -72,6 +74,7 @@ impl Node {
             parent,
             atime,
             newer_times: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
             used: AtomicBool::new(true),
         }
     }
@@ -100,6 +103,14 @@ impl Node {
     pub(crate) fn set_parent(&self, state: &mut NodeState, parent: Ino) {
         state.inode.parent = parent;
         self.parent.store(parent.0, Ordering::Relaxed);
+    }
+
+    /// Notes a change of the contents or the size. The caller holds the lock of the node, and changes
+    /// them next.
+    #[inline]
+    pub(crate) fn note_change(&self) {
+        let changes = self.changes.load(Ordering::Relaxed);
+        self.changes.store(changes.wrapping_add(1), Ordering::Release);
     }
 
     /// Returns `true` if the inode is held open.

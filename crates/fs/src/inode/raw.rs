@@ -14,6 +14,9 @@ pub(crate) const AREA: usize = 16;
 /// Maximum length of a symbolic link target stored in the inode, in bytes.
 pub(crate) const FAST_SYMLINK_MAX: usize = AREA * 8;
 
+/// Permission bits of a new command file.
+const COMMAND_MODE: u16 = 0o666;
+
 /// Flag of a directory's name count: the count is valid.
 const COUNTED: u64 = 1 << 63;
 
@@ -42,8 +45,10 @@ pub(crate) struct Inode {
     pub(crate) extents: u64,
     /// Blocks of the extended attributes; length 0 if there are none.
     pub(crate) xattrs: BlockRun,
-    /// Parent of a directory.
+    /// Parent of a directory, or the directory of a command file.
     pub(crate) parent: Ino,
+    /// Command file of a directory; 0 if it has none.
+    pub(crate) command: Ino,
     /// Number of names of a directory; `None` if an older version of the program created or changed
     /// it without counting.
     pub(crate) names: Option<u64>,
@@ -77,9 +82,18 @@ impl Inode {
             extents: 0,
             xattrs: BlockRun::default(),
             parent: Ino(0),
+            command: Ino(0),
             names: (kind == InodeType::Directory).then_some(0),
             inline_area: [0; AREA],
         }
+    }
+
+    /// Creates the inode of the command file of a directory with this inode. Every user may write an
+    /// instruction: it reads its target with the rights of its author.
+    pub(crate) fn new_command(&self, dir: Ino, generation: u32, now: Time) -> Self {
+        let mut command = Self::new(InodeType::Command, COMMAND_MODE, (self.uid, self.gid), generation, now);
+        command.parent = dir;
+        command
     }
 
     pub(crate) fn encode(&self, salt: u32, ino: Ino) -> [u64; WORDS] {
@@ -98,6 +112,7 @@ impl Inode {
         w[11] = self.xattrs.start | self.xattrs.len << 48;
         w[12] = self.parent.0;
         w[13] = self.names.map_or(0, |names| names | COUNTED);
+        w[14] = self.command.0;
         w[WORDS - AREA..].copy_from_slice(&self.inline_area);
         w[0] |= u64::from(check(salt, ino, &w));
         w
@@ -136,6 +151,7 @@ impl Inode {
             extents: w[10],
             xattrs: BlockRun { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
             parent: Ino(w[12]),
+            command: Ino(w[14]),
             names: (kind == InodeType::Directory && w[13] & COUNTED != 0).then_some(w[13] & !COUNTED),
             inline_area,
         }))

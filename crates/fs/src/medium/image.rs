@@ -116,6 +116,14 @@ impl Medium for Image {
     }
 
     #[inline]
+    fn scan(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> bool {
+        match self {
+            Self::Mapped(image) => image.scan(at, len, each),
+            Self::Overlaid(_) | Self::Virtual(_) => false,
+        }
+    }
+
+    #[inline]
     fn write(&self, at: u64, data: &[u8]) {
         match self {
             Self::Mapped(image) => image.write(at, data),

@@ -72,6 +72,12 @@ impl Medium for Mapped {
     }
 
     #[inline]
+    fn scan(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> bool {
+        each(self.memory.slice(at, len));
+        true
+    }
+
+    #[inline]
     fn write(&self, at: u64, data: &[u8]) {
         debug_assert!(at.is_multiple_of(8) && data.len().is_multiple_of(8));
         self.memory.write(at, data);

@@ -56,6 +56,15 @@ impl MappedMemory {
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
+    /// Returns the bytes themselves.
+    #[inline]
+    pub(super) fn slice(&self, at: u64, len: usize) -> &[u8] {
+        let from = self.range(at, len);
+        // SAFETY: `range` has checked the position, and the memory lives as long as `self`. The caller
+        // prevents writes while the slice is in use, as `Medium::scan` requires.
+        unsafe { std::slice::from_raw_parts(from, len) }
+    }
+
     #[inline]
     pub(super) fn write(&self, at: u64, data: &[u8]) {
         let to = self.range(at, data.len());

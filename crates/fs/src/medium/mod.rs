@@ -24,6 +24,12 @@ pub trait Medium: Send + Sync {
     /// Reads bytes.
     fn read(&self, at: u64, into: &mut [u8]);
 
+    /// Passes the bytes themselves to `each`, without a copy. No thread writes them meanwhile. Returns
+    /// `false`, and does nothing, if they are not in memory of this process.
+    fn scan(&self, _at: u64, _len: usize, _each: &mut dyn FnMut(&[u8])) -> bool {
+        false
+    }
+
     /// Writes metadata; `at` and the length are multiples of 8.
     fn write(&self, at: u64, data: &[u8]);
 
@@ -55,6 +61,11 @@ impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
     #[inline]
     fn read(&self, at: u64, into: &mut [u8]) {
         (**self).read(at, into);
+    }
+
+    #[inline]
+    fn scan(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> bool {
+        (**self).scan(at, len, each)
     }
 
     #[inline]

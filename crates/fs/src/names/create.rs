@@ -25,6 +25,9 @@ impl<M: Medium> Fs<M> {
         new: NewInode<'_>,
     ) -> Result<Attr> {
         self.check_writable()?;
+        if new.kind == InodeType::Command {
+            return Err(Error::Invalid("a command file is created with its directory"));
+        }
         if new.kind == InodeType::Symlink {
             match new.target.len() {
                 0 => return Err(Error::NotFound),
@@ -46,7 +49,18 @@ impl<M: Medium> Fs<M> {
             return Err(Error::LinksFull);
         }
         let ino = self.inode_allocator.alloc(&self.medium)?;
-        let created = self.make(caller, &parent, &mut state, name, ino, new);
+        let command = (self.has_command_files() && new.kind == InodeType::Directory)
+            .then(|| self.inode_allocator.alloc(&self.medium));
+        let created = match command.transpose() {
+            Ok(command) => {
+                let created = self.make(caller, &parent, &mut state, name, (ino, command), new);
+                if let Some(command) = command.filter(|_| created.is_err()) {
+                    self.inode_allocator.free(command);
+                }
+                created
+            }
+            Err(error) => Err(error),
+        };
         if created.is_err() {
             self.inode_allocator.free(ino);
         }
@@ -60,7 +74,7 @@ impl<M: Medium> Fs<M> {
             return Err(Error::Exists);
         }
         check_name(name)?;
-        if self.find(dir, name)?.is_some() {
+        if self.is_command(name) || self.find(dir, name)?.is_some() {
             return Err(Error::Exists);
         }
         permissions::check_access(caller, &dir.inode, WRITE)
@@ -72,7 +86,7 @@ impl<M: Medium> Fs<M> {
         parent: &Node,
         dir: &mut NodeState,
         name: &[u8],
-        ino: Ino,
+        (ino, command): (Ino, Option<Ino>),
         new: NewInode<'_>,
     ) -> Result<Attr> {
         let mut txn = Txn::new();
@@ -95,10 +109,15 @@ impl<M: Medium> Fs<M> {
             }
             _ => {}
         }
+        let mut later = Txn::new();
+        if let Some(command) = command {
+            let of = if is_planted(Bug::CommandLater) { &mut later } else { &mut txn };
+            self.put_command(of, (ino, &mut inode), command, now);
+        }
         let words = inode.encode(self.salt, ino);
         txn.write(self.geometry.inode_at(ino.0), &words);
         txn.counts.inodes += 1;
-        txn.counts.highest = ino.0;
+        txn.counts.highest = txn.counts.highest.max(ino.0);
         self.put_name(parent, dir, &mut txn, slot, name, (ino, new.kind));
         if new.kind == InodeType::Directory && !is_planted(Bug::ParentNotCounted) {
             dir.inode.links += 1;
@@ -106,6 +125,7 @@ impl<M: Medium> Fs<M> {
         update_dir(dir, now, 1);
         self.put_inode(&mut txn, parent, dir);
         self.commit(txn);
+        self.commit(later);
         if let Some(index) = dir.index.as_deref_mut() {
             index.insert(name, slot);
         }

@@ -22,7 +22,7 @@ impl<M: Medium> Fs<M> {
         self.check_may_create(caller, &dir, name)?;
         // Lock order: below a locked directory only its descendants may be locked, and this inode
         // might be one of its ancestors. Directories are refused before their lock is needed.
-        if ino == parent.ino || self.find_kind(&node) == InodeType::Directory {
+        if ino == parent.ino || matches!(self.find_kind(&node), InodeType::Directory | InodeType::Command) {
             return Err(Error::NotPermitted);
         }
         let mut state = node.state.write();

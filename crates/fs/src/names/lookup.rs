@@ -45,6 +45,9 @@ impl<M: Medium> Fs<M> {
             b".." => return Ok(state.inode.parent),
             _ => check_name(name)?,
         }
+        if self.is_command(name) {
+            return Some(state.inode.command).filter(|ino| *ino != Ino(0)).ok_or(Error::NotFound);
+        }
         self.find(&state, name)?.map(|found| found.ino).ok_or(Error::NotFound)
     }
 

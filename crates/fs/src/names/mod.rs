@@ -1,6 +1,7 @@
 //! Operations on names: lookup, creation, removal and renaming.
 
 mod adopt;
+mod command;
 mod create;
 mod link;
 mod lookup;

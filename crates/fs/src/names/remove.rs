@@ -31,6 +31,9 @@ impl<M: Medium> Fs<M> {
         self.load_index(&parent, &mut dir)?;
         permissions::check_access(caller, &dir.inode, permissions::EXECUTE)?;
         check_name(name)?;
+        if self.is_command(name) {
+            return Err(if directory { Error::NotDirectory } else { Error::NotPermitted });
+        }
         let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
         // Such a name exists only through damage; its inode is the parent, which is locked already.
         if found.ino == parent.ino {
@@ -49,6 +52,10 @@ impl<M: Medium> Fs<M> {
         }
         let mut txn = Txn::new();
         self.prepare_unlink(&node, &mut state, &mut txn)?;
+        let command = self.command_of(&state)?;
+        let mut command = command.as_deref().map(|node| (node, node.state.write()));
+        let locked = command.as_mut().map(|(node, state)| (*node, &mut **state));
+        self.detach_command((node.ino, &mut state), locked, &mut txn)?;
         if !is_planted(Bug::NameStays) {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
@@ -61,6 +68,7 @@ impl<M: Medium> Fs<M> {
         self.drop_link(&mut state);
         self.put_inode(&mut txn, &parent, &mut dir);
         let done = self.commit_unlink(&node, &mut state, txn);
+        self.free_command(command.as_ref().map(|(node, state)| (*node, &**state)));
         if let Some(index) = dir.index.as_deref_mut() {
             index.remove(name, found.slot);
         }

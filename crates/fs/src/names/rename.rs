@@ -86,6 +86,9 @@ impl<M: Medium> Fs<M> {
         permissions::check_access(caller, &dirs.from.inode, EXECUTE)?;
         permissions::check_access(caller, &dirs.to_ref().inode, EXECUTE)?;
         check_name(from.name)?;
+        if self.is_command(from.name) || self.is_command(to.name) {
+            return Err(Error::NotPermitted);
+        }
         let source = self.find(&dirs.from, from.name)?.ok_or(Error::NotFound)?;
         check_name(to.name)?;
         let target = self.find(dirs.to_ref(), to.name)?;
@@ -181,23 +184,16 @@ impl<M: Medium> Fs<M> {
         let is_dir = source.inode.kind == InodeType::Directory;
         let mut txn = Txn::new();
         let mut target = target;
-        let slot = if let Some((found, (node, state))) = &mut target {
-            check_replace(caller, dirs.to_ref(), is_dir, state)?;
-            self.check_new_parent(movers, dirs, source)?;
-            // Permissions are checked before the directory must be empty, as in Linux.
-            if is_dir {
-                self.empty(node, state)?;
-            }
-            self.prepare_unlink(node, state, &mut txn)?;
-            found.slot
-        } else {
-            permissions::check_access(caller, &dirs.to_ref().inode, WRITE)?;
-            self.check_new_parent(movers, dirs, source)?;
-            if is_dir && dirs.to.is_some() && dirs.to_ref().inode.links >= LINK_MAX {
-                return Err(Error::LinksFull);
-            }
-            self.place(to.dir, dirs.to(), &mut txn, to.name)?
+        let slot = self.prepare_name(movers, dirs, source, &mut target, &mut txn)?;
+        let command = match &target {
+            Some((_, (_, state))) => self.command_of(state)?,
+            None => None,
         };
+        let mut command = command.as_deref().map(|node| (node, node.state.write()));
+        if let Some((_, (node, state))) = &mut target {
+            let locked = command.as_mut().map(|(node, state)| (*node, &mut **state));
+            self.detach_command((node.ino, state), locked, &mut txn)?;
+        }
         let now = self.clock.now();
         self.put_name(
             to.dir,
@@ -238,6 +234,7 @@ impl<M: Medium> Fs<M> {
                 Ok(())
             }
         };
+        self.free_command(command.as_ref().map(|(node, state)| (*node, &**state)));
         if let Some(index) = dirs.from.index.as_deref_mut() {
             index.remove(from.name, movers.source.slot);
         }
@@ -245,6 +242,35 @@ impl<M: Medium> Fs<M> {
             index.insert(to.name, slot);
         }
         done
+    }
+
+    /// Returns the slot of the new name, after the steps of a replacement that can fail.
+    fn prepare_name(
+        &self,
+        movers: &RenameArgs<'_>,
+        dirs: &mut LockedDirs<'_>,
+        source: &NodeState,
+        target: &mut Option<(FoundName, (&Arc<Node>, NodeGuard<'_>))>,
+        txn: &mut Txn,
+    ) -> Result<u32> {
+        let RenameArgs { caller, to, .. } = *movers;
+        let is_dir = source.inode.kind == InodeType::Directory;
+        let Some((found, (node, state))) = target else {
+            permissions::check_access(caller, &dirs.to_ref().inode, WRITE)?;
+            self.check_new_parent(movers, dirs, source)?;
+            if is_dir && dirs.to.is_some() && dirs.to_ref().inode.links >= LINK_MAX {
+                return Err(Error::LinksFull);
+            }
+            return self.place(to.dir, dirs.to(), txn, to.name);
+        };
+        check_replace(caller, dirs.to_ref(), is_dir, state)?;
+        self.check_new_parent(movers, dirs, source)?;
+        // Permissions are checked before the directory must be empty, as in Linux.
+        if is_dir {
+            self.empty(node, state)?;
+        }
+        self.prepare_unlink(node, state, txn)?;
+        Ok(found.slot)
     }
 
     /// Fails if the caller may not change the `..` of a directory, which requires write permission

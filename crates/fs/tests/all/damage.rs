@@ -3,8 +3,8 @@
 
 use frit_fs::RenameMode::{Exchange, Replace};
 use frit_fs::{
-    Caller, Clock, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode, check,
-    repair,
+    COMMAND_NAME, Caller, Clock, Error, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Mapped,
+    Medium, NewInode, REGISTER_SETS, RegisterSet, RegisterStatus, check, read_registers, repair,
 };
 use std::sync::Arc;
 
@@ -193,4 +193,106 @@ fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
     assert!(fs.read_link(ino).is_ok());
     fs.unlink(ROOT, TOP, b"l").unwrap();
     assert!(check(&fs.close().unwrap()).unwrap().is_clean());
+}
+
+#[test]
+fn a_damaged_command_file_stays_until_a_repair_creates_another() {
+    for case in ["freed", "other", "none", "stray"] {
+        let fs = fresh();
+        let d = fs.create(ROOT, TOP, b"d", NewInode::directory(0o755)).unwrap().ino;
+        let f = fs.create(ROOT, TOP, b"sound", NewInode::file(0o644)).unwrap().ino;
+        let command = fs.lookup(ROOT, d, COMMAND_NAME).unwrap().ino;
+        let geometry = *fs.geometry();
+        // Two more transactions, because recovery replays the last two.
+        let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), NewInode::file(0)).unwrap());
+        let refer = |medium: &Mapped, to: u64| {
+            let at = geometry.inode_at(d.0);
+            let mut inode = vec![0; 256];
+            medium.read(at, &mut inode);
+            inode[112..120].copy_from_slice(&to.to_le_bytes());
+            let salt = frit_media::checksum::crc32c(&[7_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat());
+            let place = [&d.0.to_le_bytes()[..], &inode[4..8], &[0; 4]].concat();
+            let check = frit_media::checksum::crc32c_append(salt, &place);
+            let check = frit_media::checksum::crc32c_append(check, &inode[8..]);
+            inode[..4].copy_from_slice(&check.to_le_bytes());
+            medium.write_data(at, &inode);
+        };
+        let fs = again(fs, |medium| match case {
+            "freed" => medium.write_data(geometry.inode_at(command.0), &[0; 16]),
+            "other" => refer(medium, f.0),
+            "none" => refer(medium, 0),
+            _ => flip(medium, geometry.inode_at(d.0) + 50, 3),
+        });
+        match case {
+            "freed" | "other" => damaged(fs.rmdir(ROOT, TOP, b"d")),
+            "none" => assert!(matches!(fs.lookup(ROOT, d, COMMAND_NAME), Err(Error::NotFound))),
+            _ => damaged(fs.lookup(ROOT, d, COMMAND_NAME)),
+        }
+        assert!(fs.lookup(ROOT, TOP, b"sound").is_ok());
+        let medium = fs.close().unwrap();
+        let told = check(&medium).unwrap().problems.join("\n");
+        let expected = match case {
+            "none" => "has no command file",
+            "stray" => "counts 1 links, but there are 0",
+            _ => "which is not its command file",
+        };
+        assert!(told.contains(expected), "{case}: {told}");
+        let report = repair(&medium, &Clock::counted(1)).unwrap();
+        assert!(report.is_clean(), "{case}: {report:#?}");
+        let fs = Fs::open(medium, FsOptions::default()).unwrap();
+        let left = if case == "stray" { TOP } else { d };
+        fs.lookup(ROOT, left, COMMAND_NAME).unwrap();
+        if left == d {
+            fs.rmdir(ROOT, TOP, b"d").unwrap();
+        }
+        // The root, its command file, and three files.
+        let usage = fs.usage().unwrap();
+        assert_eq!(usage.inodes - usage.inodes_free, 5, "{case}");
+        assert!(check(&fs.close().unwrap()).unwrap().is_clean());
+    }
+}
+
+#[test]
+fn the_registers_are_checked_and_cleared() {
+    const REGISTERS: u64 = 4096;
+    for command_files in [true, false] {
+        let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+        let format = FormatOptions { command_files, ..FormatOptions::default() };
+        let fs = Fs::format(Arc::clone(&medium), format).unwrap();
+        let set = RegisterSet { ino: 5, queries: vec![b"word".to_vec()], ..RegisterSet::default() };
+        let held = fs.start_registers(&set);
+        let other = fs.start_registers(&set);
+        if command_files {
+            let sets = read_registers(&medium).unwrap();
+            assert_eq!((sets[0].status, sets[0].number, sets[0].ino), (RegisterStatus::Running, 1, 5));
+            assert_eq!((sets[1].number, sets[1].queries.as_slice()), (2, &[b"word".to_vec()][..]));
+            let done = RegisterSet { status: RegisterStatus::Complete, counts: [3, 0, 0, 0], ..set };
+            fs.finish_registers(held, &done);
+            fs.finish_registers(other, &done);
+            assert_eq!(read_registers(&medium).unwrap()[1].counts, [3, 0, 0, 0]);
+            // There are seven sets, which are used in turn: an eighth instruction has none.
+            for _ in 0..REGISTER_SETS {
+                fs.start_registers(&done);
+            }
+            let without = fs.start_registers(&done);
+            fs.finish_registers(without, &done);
+            assert!(read_registers(&medium).unwrap().iter().all(|set| set.status == RegisterStatus::Running));
+        } else {
+            assert!(read_registers(&medium).is_err());
+            assert_eq!(word(&medium, REGISTERS), 0);
+        }
+        // A crash leaves registers of instructions in progress.
+        drop(fs);
+        assert!(check(&medium).unwrap().is_clean());
+        for (at, bits) in [(0, 5), (8, 0), (512, 6), (512 + 3 * 512, 4)] {
+            flip(&medium, REGISTERS + at, bits);
+            let told = check(&medium).unwrap().problems.join("\n");
+            assert!(told.contains("the registers of in-storage processing"), "{at}: {told}");
+            let report = repair(&medium, &Clock::counted(1)).unwrap();
+            assert!(report.is_clean() && report.repaired == 1, "{report:#?}");
+            flip(&medium, REGISTERS + at, bits);
+            let fs = Fs::open(Arc::clone(&medium), FsOptions::default()).unwrap();
+            assert!(check(&fs.close().unwrap()).unwrap().is_clean());
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod leftover;
 mod nameless;
 mod overlay;
 mod pool;
+mod scan;
 mod semantics;
 mod smoke;
 mod sums;

@@ -63,6 +63,7 @@ impl<M: Medium> RepairRound<'_, M> {
             seen.kind = Some(inode.kind);
             seen.links = inode.links;
             seen.parent = inode.parent;
+            seen.command = inode.command;
         }
     }
 
@@ -98,6 +99,7 @@ impl<M: Medium> RepairRound<'_, M> {
         }
         if let Some(seen) = self.inodes.get(Ino::ROOT) {
             (seen.kind, seen.links, seen.parent) = (Some(InodeType::Directory), root.links, Ino::ROOT);
+            seen.command = root.command;
         }
     }
 

@@ -5,6 +5,7 @@
 //! The journal is replayed and erased first, because a later replay would undo repairs made in
 //! place. An interrupted repair is completed by running another one.
 
+mod commands;
 mod extents;
 mod inodes;
 mod links;
@@ -22,6 +23,7 @@ use crate::fs::Fs;
 use crate::journal::{erase, replay, replay_last};
 use crate::medium::Medium;
 use crate::open::FsOptions;
+use crate::registers;
 use crate::types::{Ino, Time};
 use std::fmt;
 
@@ -56,6 +58,8 @@ struct RepairRound<'a, M> {
     /// Blocks that belong to inodes that are kept.
     blocks: Blocks,
     inodes: CheckedInodes,
+    /// `true` if each directory has a command file.
+    command_files: bool,
     /// The highest generation of any inode.
     generation: u32,
 }
@@ -74,6 +78,10 @@ pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
             log.add_message(format_args!("the {which} superblock was written anew from the other one"));
             superblock.write(medium);
         }
+    }
+    if let Some(what) = registers::damage(medium, superblock.command_files) {
+        log.add_message(format_args!("{what}: they were cleared"));
+        registers::reset(medium, superblock.command_files);
     }
     if let Err(error) = replay(medium, &geometry, salt) {
         // The transaction before the last is lost, but the last one can still be applied.
@@ -96,6 +104,7 @@ pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
             log: &mut log,
             blocks: Blocks::new(&geometry),
             inodes: CheckedInodes::blank(0),
+            command_files: superblock.command_files,
             generation: 0,
         };
         round.run()?;
@@ -118,6 +127,7 @@ impl<M: Medium> RepairRound<'_, M> {
         self.repair_root();
         self.repair_orphans();
         self.repair_names(vec![Ino::ROOT]);
+        let without_command = self.repair_commands();
         let lost = self.repair_unconnected();
         self.repair_name_counts();
         self.repair_links(&lost);
@@ -125,21 +135,22 @@ impl<M: Medium> RepairRound<'_, M> {
         self.medium.fence();
         self.repair_space(counters.ok(), highest);
         self.medium.fence();
-        self.name_lost(&lost)
+        self.complete(&lost, &without_command)
     }
 
     fn place(&self, ino: Ino) -> String {
         place(&self.geometry, ino)
     }
 
-    /// Moves inodes without names to `lost+found`, by regular transactions on the file system,
-    /// which is otherwise consistent at this point.
-    fn name_lost(&mut self, lost: &[Ino]) -> Result<()> {
-        if lost.is_empty() {
+    /// Creates missing command files and moves inodes without names to `lost+found`, by regular
+    /// transactions on the file system, which is otherwise consistent at this point.
+    fn complete(&mut self, lost: &[Ino], without_command: &[Ino]) -> Result<()> {
+        if lost.is_empty() && without_command.is_empty() {
             return Ok(());
         }
         let open = FsOptions { clock: Clock::counted(self.now.0), ..FsOptions::default() };
         let fs = Fs::open_any(self.medium, open)?;
+        self.add_commands(&fs, without_command);
         for ino in lost {
             let named = fs.lost_and_found().and_then(|dir| fs.adopt(*ino, dir));
             let place = self.place(*ino);

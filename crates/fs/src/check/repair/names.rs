@@ -60,7 +60,7 @@ impl<M: Medium> RepairRound<'_, M> {
             };
             if twice {
                 self.remove(&entry, "is a duplicate");
-            } else if seen.kind != record.kind() {
+            } else if seen.kind != record.kind() || seen.kind == Some(InodeType::Command) {
                 self.remove(&entry, "points to an inode of another type");
             } else if seen.kind != Some(InodeType::Directory) {
                 seen.names += 1;
@@ -137,7 +137,7 @@ impl<M: Medium> RepairRound<'_, M> {
             }
         }
         let others = self.inodes.seen.iter().enumerate().filter(|(_, seen)| {
-            seen.kind.is_some_and(|kind| kind != InodeType::Directory)
+            seen.kind.is_some_and(|kind| !matches!(kind, InodeType::Directory | InodeType::Command))
                 && !seen.reached
                 && !(seen.orphan && seen.links == 0)
         });

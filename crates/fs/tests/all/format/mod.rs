@@ -34,6 +34,7 @@ fn make() -> Image {
         root: (10, 20, 0o751),
         uuid: Some(UUID),
         clock: Clock::counted(TIME),
+        command_files: false,
         ..FormatOptions::default()
     };
     let fs = Fs::format(Arc::clone(&medium), options).unwrap();

@@ -14,6 +14,7 @@ macro_rules! refused {
 
 mod allocation;
 mod attributes;
+mod commands;
 mod common;
 mod contents;
 mod cuts;

@@ -44,7 +44,7 @@ pub(super) fn caller(request: &Request) -> Caller {
 
 pub(super) fn file_type(kind: InodeType) -> FileType {
     match kind {
-        InodeType::File => FileType::RegularFile,
+        InodeType::File | InodeType::Command => FileType::RegularFile,
         InodeType::Directory => FileType::Directory,
         InodeType::Symlink => FileType::Symlink,
         InodeType::Fifo => FileType::NamedPipe,

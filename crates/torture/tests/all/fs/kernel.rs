@@ -207,6 +207,7 @@ impl FileSystem for Kernel {
                 InodeType::Socket => node(FileType::Socket),
                 InodeType::Char => node(FileType::CharacterDevice),
                 InodeType::Block => node(FileType::BlockDevice),
+                InodeType::Command => Err(rustix::io::Errno::INVAL),
             }
             .map_err(os)
         })?;
