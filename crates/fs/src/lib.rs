@@ -46,7 +46,7 @@ pub use files::FileSystem;
 pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use in_storage::InStorage;
-pub use library::{File, OpenFile, Paths};
+pub use library::{File, FileMap, OpenFile, Paths};
 pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayOptions};
 pub use nameless::{ContentDevice, DeviceAccess, DeviceOwner, PlacedContents, VirtualBlock, VirtualBlocks};
 pub use open::{FormatOptions, FsOptions};

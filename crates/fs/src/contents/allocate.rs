@@ -27,6 +27,9 @@ impl<M: Medium> Fs<M> {
         if self.external(&state.inode).is_some() {
             return self.allocate_external(node, state, mode, at..end);
         }
+        if matches!(mode, Allocate::Punch | Allocate::Zero | Allocate::ZeroKeep) {
+            self.check_unmapped(node)?;
+        }
         self.load_map(node.ino, state)?;
         node.note_change();
         let grows = matches!(mode, Allocate::Extend | Allocate::Zero) && end > state.inode.size;

@@ -15,7 +15,7 @@ use frit_core::planted::is_planted;
 
 impl<M: Medium> Fs<M> {
     /// Returns the shared lock of a regular file with its extents loaded.
-    pub(super) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, NodeState>> {
+    pub(crate) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, NodeState>> {
         // The inode may be freed between the shared and the exclusive lock, so the checks are
         // repeated.
         loop {

@@ -50,6 +50,9 @@ impl<M: Medium> Fs<M> {
         if to > FILE_MAX {
             return Err(Error::TooLarge);
         }
+        if to < state.inode.size {
+            self.check_unmapped(node)?;
+        }
         self.load_map(node.ino, state)?;
         node.note_change();
         self.begin_tail_overwrite(node, state, to)?;

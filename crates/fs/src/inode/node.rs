@@ -24,6 +24,8 @@ pub(crate) struct Node {
     pub(crate) state: RwLock<NodeState>,
     /// Number of times the inode is held open.
     pub(crate) pins: AtomicU32,
+    /// Number of maps that need the blocks in their places.
+    pub(crate) maps: AtomicU32,
     /// Parent of a directory, readable without its lock.
     pub(crate) parent: AtomicU64,
     /// Time of the last access, which readers update under the shared lock.
@@ -71,6 +73,7 @@ impl Node {
             ino,
             state: RwLock::new(state),
             pins: AtomicU32::new(0),
+            maps: AtomicU32::new(0),
             parent,
             atime,
             newer_times: AtomicBool::new(false),

@@ -43,9 +43,9 @@ impl OpenFile {
 /// An open file. Its contents remain available without a name until it is dropped.
 #[derive(Debug)]
 pub struct File<'a, M: Medium> {
-    fs: &'a Fs<M>,
-    node: Arc<Node>,
-    options: OpenFile,
+    pub(super) fs: &'a Fs<M>,
+    pub(super) node: Arc<Node>,
+    pub(super) options: OpenFile,
     /// Position of the next read or write through `std::io`.
     at: u64,
 }

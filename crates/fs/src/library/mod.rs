@@ -1,7 +1,9 @@
 //! Library interface: operations by path, and open files.
 
 mod file;
+mod map;
 mod paths;
 
 pub use file::{File, OpenFile};
+pub use map::FileMap;
 pub use paths::Paths;

@@ -124,6 +124,14 @@ impl Medium for Image {
     }
 
     #[inline]
+    fn update(&self, at: u64, len: usize, each: &mut dyn FnMut(&mut [u8])) -> bool {
+        match self {
+            Self::Mapped(image) => image.update(at, len, each),
+            Self::Overlaid(_) | Self::Virtual(_) => false,
+        }
+    }
+
+    #[inline]
     fn write(&self, at: u64, data: &[u8]) {
         match self {
             Self::Mapped(image) => image.write(at, data),

@@ -78,6 +78,12 @@ impl Medium for Mapped {
     }
 
     #[inline]
+    fn update(&self, at: u64, len: usize, each: &mut dyn FnMut(&mut [u8])) -> bool {
+        self.memory.update(at, len, each);
+        true
+    }
+
+    #[inline]
     fn write(&self, at: u64, data: &[u8]) {
         debug_assert!(at.is_multiple_of(8) && data.len().is_multiple_of(8));
         self.memory.write(at, data);

@@ -65,6 +65,17 @@ impl MappedMemory {
         unsafe { std::slice::from_raw_parts(from, len) }
     }
 
+    /// Passes the bytes themselves to `each`, to change them.
+    #[inline]
+    pub(super) fn update(&self, at: u64, len: usize, each: &mut dyn FnMut(&mut [u8])) {
+        let to = self.range(at, len);
+        // SAFETY: `range` has checked the position, and the memory lives as long as `self`. The caller
+        // prevents other accesses meanwhile, as `Medium::update` requires.
+        each(unsafe { std::slice::from_raw_parts_mut(to, len) });
+        // SAFETY: as above.
+        unsafe { self.lines.write_back(to, len) };
+    }
+
     #[inline]
     pub(super) fn write(&self, at: u64, data: &[u8]) {
         let to = self.range(at, data.len());

@@ -30,6 +30,13 @@ pub trait Medium: Send + Sync {
         false
     }
 
+    /// Passes the bytes themselves to `each`, to change them in place; they are written as by
+    /// [`Medium::write_data`]. No other thread accesses them meanwhile. Returns `false`, and does nothing,
+    /// if they are not in memory of this process.
+    fn update(&self, _at: u64, _len: usize, _each: &mut dyn FnMut(&mut [u8])) -> bool {
+        false
+    }
+
     /// Writes metadata; `at` and the length are multiples of 8.
     fn write(&self, at: u64, data: &[u8]);
 
@@ -66,6 +73,11 @@ impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
     #[inline]
     fn scan(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> bool {
         (**self).scan(at, len, each)
+    }
+
+    #[inline]
+    fn update(&self, at: u64, len: usize, each: &mut dyn FnMut(&mut [u8])) -> bool {
+        (**self).update(at, len, each)
     }
 
     #[inline]

@@ -9,6 +9,7 @@ mod fences;
 mod format;
 mod full;
 mod leftover;
+mod maps;
 mod nameless;
 mod overlay;
 mod pool;

@@ -1,0 +1,167 @@
+//! Maps of file ranges: access to contents in the memory of the medium, without copies.
+
+use super::File;
+use crate::contents::{block_from, block_of};
+use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::Node;
+use crate::medium::Medium;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Bytes of a file on the medium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct MappedPiece {
+    at: u64,
+    len: usize,
+    medium: u64,
+}
+
+/// A map of a range of a file. Its blocks stay in their places until it is dropped: a truncation below
+/// the end of the file, punching and zeroing are [`Error::Busy`] meanwhile, and defragmentation leaves
+/// the file out. Writes of the file and other maps are allowed.
+#[derive(Debug)]
+pub struct FileMap<'f, 'fs, M: Medium> {
+    file: &'f File<'fs, M>,
+    pieces: Vec<MappedPiece>,
+    range: Range<u64>,
+}
+
+impl<'fs, M: Medium> File<'fs, M> {
+    /// Maps a range of the file. In a file that is open for writing, blocks that were never written are
+    /// filled with zeros.
+    ///
+    /// # Errors
+    /// The file is not open for reading; the range is not within its size; no space is left;
+    /// [`Error::Unsupported`] if contents are not in memory of this process: on a medium that is not
+    /// mapped, in a pool, on a nameless-write device, or with checksums.
+    pub fn map<'f>(&'f self, range: Range<u64>) -> Result<FileMap<'f, 'fs, M>> {
+        if !self.options.read {
+            return Err(Error::Access);
+        }
+        let writes = self.options.write && !self.options.append;
+        let map = FileMap { file: self, pieces: self.fs.pin_blocks(&self.node, &range)?, range };
+        if map.pieces.iter().map(|piece| piece.len as u64).sum::<u64>() == map.range.end - map.range.start {
+            return Ok(map);
+        }
+        if !writes {
+            return Err(Error::Unsupported("maps for reading of ranges with holes"));
+        }
+        self.fs.fill_holes(&self.node, &map.range)?;
+        let pieces = self.fs.pin_blocks(&self.node, &map.range)?;
+        // The second pin replaces the one that `map` releases when it is dropped.
+        let range = map.range.clone();
+        drop(map);
+        Ok(FileMap { file: self, pieces, range })
+    }
+}
+
+impl<M: Medium> FileMap<'_, '_, M> {
+    /// Returns the length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Returns `true` if the range is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// Passes the bytes to `each`, piece by piece, with the positions of the pieces in the map. Writes of
+    /// the file wait meanwhile; `each` must not write to it.
+    pub fn view(&self, mut each: impl FnMut(u64, &[u8])) {
+        let _reading = self.file.node.state.read();
+        for piece in &self.pieces {
+            let at = piece.at - self.range.start;
+            self.file.fs.medium.scan(piece.medium, piece.len, &mut |bytes| each(at, bytes));
+        }
+    }
+
+    /// Passes the bytes to `each` for changes, piece by piece, with the positions of the pieces in the map.
+    /// Other accesses to the file wait meanwhile; `each` must not access it. After a power loss before the
+    /// next sync, each aligned word of 8 bytes is old or new, as after an overwrite.
+    ///
+    /// # Errors
+    /// The file is not open for writing, or is open for appending.
+    pub fn update(&self, mut each: impl FnMut(u64, &mut [u8])) -> Result<()> {
+        if !self.file.options.write || self.file.options.append {
+            return Err(Error::Access);
+        }
+        let (fs, node) = (self.file.fs, &self.file.node);
+        fs.check_writable()?;
+        let mut state = node.state.write();
+        node.note_change();
+        for piece in &self.pieces {
+            let at = piece.at - self.range.start;
+            fs.medium.update(piece.medium, piece.len, &mut |bytes| each(at, bytes));
+        }
+        let now = fs.clock.now();
+        state.inode.mtime = now;
+        state.inode.ctime = now;
+        node.newer_times.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl<M: Medium> Drop for FileMap<'_, '_, M> {
+    fn drop(&mut self) {
+        self.file.node.maps.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl<M: Medium> Fs<M> {
+    /// Keeps the blocks of a file in their places, and returns the written ones in a range.
+    fn pin_blocks(&self, node: &Node, range: &Range<u64>) -> Result<Vec<MappedPiece>> {
+        let state = self.loaded(node)?;
+        let elsewhere = self.external(&state.inode).is_some() || self.placed.is_some();
+        if elsewhere || self.has_sums() || !self.medium.scan(0, 0, &mut |_| ()) {
+            return Err(Error::Unsupported(
+                "maps of contents that are not in mapped memory without checksums",
+            ));
+        }
+        if range.start > range.end || range.end > state.inode.size {
+            return Err(Error::BeyondEnd);
+        }
+        let mut pieces = Vec::new();
+        let mut block = block_of(range.start);
+        while let Some(e) = state.map.as_ref().and_then(|map| map.from(block)) {
+            if e.at >= block_from(range.end) {
+                break;
+            }
+            let (from, to) = ((e.at * BLOCK).max(range.start), (e.end() * BLOCK).min(range.end));
+            if e.written && from < to {
+                let medium = e.start.wrapping_sub(e.at).wrapping_mul(BLOCK).wrapping_add(from);
+                pieces.push(MappedPiece { at: from, len: (to - from) as usize, medium });
+            }
+            block = e.end();
+        }
+        node.maps.fetch_add(1, Ordering::AcqRel);
+        Ok(pieces)
+    }
+
+    /// Writes zeros to the blocks of a range that were never written.
+    fn fill_holes(&self, node: &Node, range: &Range<u64>) -> Result<()> {
+        let zeros = [0; BLOCK as usize];
+        let end = range.end;
+        for block in block_of(range.start)..block_from(end) {
+            let mut state = node.state.write();
+            self.load_map(node.ino, &mut state)?;
+            let hole =
+                state.map.as_ref().and_then(|map| map.from(block)).is_none_or(|e| e.at > block || !e.written);
+            // A block that was written meanwhile is kept.
+            if hole {
+                let len = (state.inode.size - block * BLOCK).min(BLOCK) as usize;
+                self.write_state(node, &mut state, block * BLOCK, &zeros[..len])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a map needs the blocks of a file in their places.
+    pub(crate) fn check_unmapped(&self, node: &Node) -> Result<()> {
+        if node.maps.load(Ordering::Acquire) > 0 { Err(Error::Busy) } else { Ok(()) }
+    }
+}
