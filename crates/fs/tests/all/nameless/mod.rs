@@ -325,7 +325,7 @@ fn planted_bugs_are_found() {
     for bug in NamelessBug::iter() {
         planted::set(Some(bug.id()));
         let found = match bug {
-            NamelessBug::FreeBlocksForgotten => (0..200).any(|seed| is_inconsistent(seed, Some(bug.id()))),
+            NamelessBug::FreeBlocksForgotten => (0..2000).any(|seed| is_inconsistent(seed, Some(bug.id()))),
             _ => (0..400).any(seeded),
         };
         planted::set(None);

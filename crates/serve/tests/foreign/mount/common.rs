@@ -16,7 +16,7 @@ pub(crate) const INODES: u64 = 20_000;
 /// A file system in memory.
 pub(crate) type Memory = Fs<Mapped>;
 
-/// Returns the number of used inodes, including the root.
+/// Returns the number of inodes in use. A directory takes two, with its command file.
 pub(crate) fn inodes(files: &Memory) -> u64 {
     let usage = files.usage().unwrap();
     usage.inodes - usage.inodes_free

@@ -120,7 +120,7 @@ fn s75_an_open_file_lives_without_a_name() {
     (&file).read_to_string(&mut back).unwrap();
     assert_eq!((back.as_str(), file.metadata().unwrap().nlink()), ("beforeand after", 0));
     drop(file);
-    super::soon("the inode is freed at closing", || super::inodes(&m.files) == 21);
+    super::soon("the inode is freed at closing", || super::inodes(&m.files) == 22);
     m.stop();
 }
 
