@@ -5,6 +5,7 @@ use super::convert::{
     allocate, caller, errno, file_attr, generation, ino, kind, permissions, rename_mode, set_time, time,
     visible, xattr_mode,
 };
+use super::in_storage::CommandFiles;
 use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
 use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
@@ -12,12 +13,12 @@ use super::passthrough::Passthrough;
 use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
-use frit_fs::{AttrChanges, FileSystem, NewInode, RenameMode};
+use frit_fs::{AttrChanges, FileSystem, InStorage, NewInode, RenameMode};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use std::ffi::OsStr;
 use std::io;
@@ -34,6 +35,7 @@ pub(super) struct FsAdapter<F> {
     pub(super) passthrough: Passthrough,
     page_invalidation: PageInvalidator,
     removed: RemovedDirs,
+    commands: CommandFiles,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
     free_opendir: bool,
@@ -53,13 +55,14 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
             passthrough,
             page_invalidation,
             removed: RemovedDirs::default(),
+            commands: CommandFiles::new(),
             writeback: options.writeback,
             free_opendir: false,
         })
     }
 }
 
-impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
+impl<F: InStorage + 'static> Filesystem for FsAdapter<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         setup::negotiate(config, self.writeback)?;
         self.passthrough.negotiate(config, &*self.files);
@@ -200,14 +203,18 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, ino(number), flags) {
-            Ok(()) => match self.backing(ino(number), flags, |content_file| reply.open_backing(content_file))
-            {
-                Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
-                None => {
-                    let (handle, open_flags) = self.open_flags(ino(number), flags);
-                    reply.opened(handle, open_flags);
+            Ok(()) => {
+                if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino(number), flags) {
+                    return reply.opened(handle, open_flags);
                 }
-            },
+                match self.backing(ino(number), flags, |content_file| reply.open_backing(content_file)) {
+                    Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
+                    None => {
+                        let (handle, open_flags) = self.open_flags(ino(number), flags);
+                        reply.opened(handle, open_flags);
+                    }
+                }
+            }
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -231,6 +238,9 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
                     reply::ttl(&self.passthrough, &attr)
                 };
                 let (flags, file) = (OpenFlags(flags), file_attr(&attr));
+                if let Some((handle, open_flags)) = self.commands.open(&*self.files, attr.ino, flags) {
+                    return reply.created(&ttl, &file, generation(&attr), handle, open_flags);
+                }
                 match self.backing(attr.ino, flags, |content_file| reply.open_backing(content_file)) {
                     Some(id) => {
                         let flags = FopenFlags::FOPEN_NOFLUSH;
@@ -250,20 +260,24 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         &self,
         _: &Request,
         number: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         at: u64,
         len: u32,
         _: OpenFlags,
         owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if self.commands.is_command(handle) {
+            return self.commands.read(handle, len, reply);
+        }
+        let _foreground = self.commands.foreground();
         self.page_invalidation.fill(ino(number), owner);
         self.read_into(ino(number), at, len, reply);
     }
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         number: INodeNo,
         handle: FileHandle,
         at: u64,
@@ -273,6 +287,10 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        if self.commands.is_command(handle) {
+            return self.commands.write(&self.files, request, handle, data, reply);
+        }
+        let _foreground = self.commands.foreground();
         self.page_invalidation.fill(ino(number), owner);
         // With O_APPEND the kernel determines the offset. It lets only one writer at a time extend
         // a file, and its page cache holds the bytes for that offset.
@@ -293,12 +311,13 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         &self,
         _: &Request,
         number: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         _: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
+        self.commands.release(handle);
         self.passthrough.release(ino(number));
         reply::empty(reply, self.files.unpin(ino(number)));
     }
@@ -406,6 +425,19 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
             Ok(found) => reply.offset(found),
             Err(e) => reply.error(errno(&e)),
         }
+    }
+
+    fn poll(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        notifier: PollNotifier,
+        _: PollEvents,
+        _: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        self.commands.poll(handle, notifier, reply);
     }
 
     fn copy_file_range(

@@ -9,6 +9,7 @@
 mod adapter;
 mod contents;
 mod convert;
+mod in_storage;
 mod killpriv;
 mod listing;
 mod names;

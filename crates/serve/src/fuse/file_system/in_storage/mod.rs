@@ -1,0 +1,8 @@
+//! Command files of a mounted file system: instructions to the processing engine (ISPFS 3.1).
+
+mod contents;
+mod groups;
+mod open_command;
+mod resolver;
+
+pub(super) use open_command::CommandFiles;

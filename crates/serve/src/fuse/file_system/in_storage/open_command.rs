@@ -1,0 +1,170 @@
+//! Open command files, each with a channel to the engine.
+
+use super::groups;
+use super::resolver::CallerFiles;
+use frit_fs::{Caller, Error, InStorage, Ino, Result};
+use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
+use fuser::{
+    Errno, FileHandle, FopenFlags, OpenFlags, PollEvents, PollNotifier, ReplyData, ReplyPoll, ReplyWrite,
+    Request,
+};
+use parking_lot::Mutex;
+use rustix::fs::OFlags;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// First handle of a command file. The handles of other files are smaller.
+const HANDLES_FROM: u64 = 1 << 32;
+
+/// An open command file.
+#[derive(Debug)]
+struct OpenCommand {
+    ino: Ino,
+    channel: Channel,
+    /// Opened with O_NONBLOCK.
+    nonblocking: bool,
+}
+
+/// Open command files of a mount, and their engine.
+#[derive(Debug)]
+pub(in crate::fuse::file_system) struct CommandFiles {
+    foreground: Arc<Foreground>,
+    /// Created by the first open.
+    engine: OnceLock<Arc<Engine>>,
+    open: Mutex<HashMap<u64, Arc<OpenCommand>>>,
+    next: AtomicU64,
+}
+
+/// Events of a file that never waits.
+const ALWAYS: PollEvents =
+    PollEvents::POLLIN.union(PollEvents::POLLRDNORM).union(PollEvents::POLLOUT).union(PollEvents::POLLWRNORM);
+
+impl CommandFiles {
+    pub(in crate::fuse::file_system) fn new() -> CommandFiles {
+        CommandFiles {
+            foreground: Arc::default(),
+            engine: OnceLock::new(),
+            open: Mutex::default(),
+            next: AtomicU64::new(HANDLES_FROM),
+        }
+    }
+
+    /// Begins a read or write of a file, to which the engine yields.
+    pub(in crate::fuse::file_system) fn foreground(&self) -> Option<ForegroundGuard> {
+        // Without an engine there is nothing that has to yield.
+        self.engine.get().map(|_| self.foreground.enter())
+    }
+
+    /// Opens a channel for a pinned command file. Returns its handle, and flags for the kernel: no page
+    /// cache and no position, as for a pipe. Returns `None` for other inodes.
+    pub(in crate::fuse::file_system) fn open<F: InStorage>(
+        &self,
+        files: &F,
+        ino: Ino,
+        flags: OpenFlags,
+    ) -> Option<(FileHandle, FopenFlags)> {
+        files.command_directory(ino).ok()?;
+        let engine = self.engine.get_or_init(|| {
+            let foreground = Arc::clone(&self.foreground);
+            Arc::new(Engine::new(EngineOptions {
+                idle_priority: true,
+                foreground,
+                ..EngineOptions::default()
+            }))
+        });
+        let channel = Channel::new(Arc::clone(engine));
+        let nonblocking = flags.0 as u32 & OFlags::NONBLOCK.bits() != 0;
+        let handle = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(handle, Arc::new(OpenCommand { ino, channel, nonblocking }));
+        let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_STREAM | FopenFlags::FOPEN_NOFLUSH;
+        Some((FileHandle(handle), how))
+    }
+
+    /// Closes a channel, and cancels its instructions.
+    pub(in crate::fuse::file_system) fn release(&self, handle: FileHandle) {
+        if handle.0 >= HANDLES_FROM {
+            let closed = self.open.lock().remove(&handle.0);
+            drop(closed);
+        }
+    }
+
+    /// Returns `true` if a handle is that of a command file.
+    pub(in crate::fuse::file_system) fn is_command(&self, handle: FileHandle) -> bool {
+        handle.0 >= HANDLES_FROM
+    }
+
+    fn get(&self, handle: FileHandle) -> Result<Arc<OpenCommand>> {
+        self.open.lock().get(&handle.0).cloned().ok_or(Error::Invalid("not an open command file"))
+    }
+
+    /// Gives instructions to the engine, with the rights of the process that sent the request.
+    pub(in crate::fuse::file_system) fn write<F: InStorage + 'static>(
+        &self,
+        files: &Arc<F>,
+        request: &Request,
+        handle: FileHandle,
+        data: &[u8],
+        reply: ReplyWrite,
+    ) {
+        let found = self.get(handle).and_then(|open| {
+            let directory = files.command_directory(open.ino)?;
+            Ok((open, directory))
+        });
+        let (open, directory) = match found {
+            Ok(found) => found,
+            Err(e) => return reply.error(super::super::convert::errno(&e)),
+        };
+        let (uid, gid) = (request.uid(), request.gid());
+        let caller = Caller { uid, gid, groups: groups::of_process(request.pid()), checked: true };
+        let resolver = CallerFiles { files: Arc::clone(files), directory, caller, reads: Mutex::default() };
+        match open.channel.write(data, &resolver) {
+            // The length never exceeds that of the request, which is a u32.
+            Ok(bytes) => reply.written(bytes as u32),
+            Err(ChannelError::WouldBlock) => reply.error(Errno::EAGAIN),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+
+    /// Answers a read when the oldest result is complete.
+    pub(in crate::fuse::file_system) fn read(&self, handle: FileHandle, len: u32, reply: ReplyData) {
+        match self.get(handle) {
+            Ok(open) => read_when_ready(&open, len as usize, reply),
+            Err(e) => reply.error(super::super::convert::errno(&e)),
+        }
+    }
+
+    /// Answers which operations would not wait, and notifies the kernel when a result is complete.
+    pub(in crate::fuse::file_system) fn poll(
+        &self,
+        handle: FileHandle,
+        notifier: PollNotifier,
+        reply: ReplyPoll,
+    ) {
+        let Ok(open) = self.get(handle) else { return reply.poll(ALWAYS) };
+        let ready = open.channel.readiness();
+        let mut events = PollEvents::empty();
+        if ready.readable {
+            events |= PollEvents::POLLIN | PollEvents::POLLRDNORM;
+        } else {
+            // The notification ends a poll, which then asks again.
+            open.channel.on_ready(move || drop(notifier.notify()));
+        }
+        if ready.writable {
+            events |= PollEvents::POLLOUT | PollEvents::POLLWRNORM;
+        }
+        reply.poll(events);
+    }
+}
+
+fn read_when_ready(open: &Arc<OpenCommand>, len: usize, reply: ReplyData) {
+    match open.channel.try_read(len) {
+        Ok(bytes) => reply.data(&bytes),
+        Err(ChannelError::WouldBlock) if open.nonblocking => reply.error(Errno::EAGAIN),
+        Err(ChannelError::WouldBlock) => {
+            let again = Arc::clone(open);
+            open.channel.on_ready(move || read_when_ready(&again, len, reply));
+        }
+        Err(_) => reply.error(Errno::EIO),
+    }
+}

@@ -1,0 +1,145 @@
+//! Files of instructions, found with the rights of the process that wrote them.
+
+use super::contents::EngineContents;
+use frit_fs::{
+    Attr, Caller, Error, FileContents, InStorage, Ino, InodeType, REGISTER_QUERIES, RegisterSet,
+    RegisterStatus,
+};
+use frit_isp::{
+    Answer, Command, Destination, Instruction, Outcome, ResolveError, Resolver, Source, Target, Ticket,
+};
+use parking_lot::Mutex;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Maximum number of symbolic links in a path (MAXSYMLINKS of Linux).
+const LINKS_MAX: u32 = 40;
+
+/// Finds the files of the instructions of one write.
+pub(super) struct CallerFiles<F> {
+    pub(super) files: Arc<F>,
+    /// Directory of the command file.
+    pub(super) directory: Ino,
+    /// Author of the instructions; permissions are checked here.
+    pub(super) caller: Caller,
+    /// Contents that the last instruction reads.
+    pub(super) reads: Mutex<Option<Arc<dyn FileContents>>>,
+}
+
+fn refused(error: Error) -> ResolveError {
+    match error {
+        Error::NotFound | Error::NotDirectory | Error::Stale | Error::NameTooLong => ResolveError::NotFound,
+        Error::Access | Error::NotPermitted => ResolveError::Denied,
+        Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
+        error => ResolveError::Other(error.to_string()),
+    }
+}
+
+impl<F: InStorage> CallerFiles<F> {
+    fn open(&self, target: &Target, writes: bool) -> Result<Arc<dyn FileContents>, ResolveError> {
+        let attr = match target {
+            Target::Name(path) => self.walk(self.directory, path, &mut 0)?,
+            Target::Inode(number) => self.named_here(Ino(*number))?,
+        };
+        Arc::clone(&self.files).open_contents(&self.caller, attr.ino, writes).map_err(refused)
+    }
+
+    /// Follows a path from a directory, with symbolic links inside this file system.
+    fn walk(&self, from: Ino, path: &Path, links: &mut u32) -> Result<Attr, ResolveError> {
+        let mut at = self.files.attr(from).map_err(refused)?;
+        for part in path.components() {
+            let dir = at.ino;
+            let name = match part {
+                std::path::Component::CurDir => continue,
+                std::path::Component::RootDir | std::path::Component::Prefix(_) => {
+                    let what = "a symbolic link in the path leads to an absolute path; name the file itself";
+                    return Err(ResolveError::Other(what.into()));
+                }
+                std::path::Component::ParentDir => b"..".as_slice(),
+                std::path::Component::Normal(name) => name.as_bytes(),
+            };
+            at = self.files.lookup(&self.caller, dir, name).map_err(refused)?;
+            if at.kind == InodeType::Symlink {
+                *links += 1;
+                if *links > LINKS_MAX {
+                    return Err(ResolveError::Other(Error::TooManyLinks.to_string()));
+                }
+                let to = self.files.read_link(at.ino).map_err(refused)?;
+                at = self.walk(dir, Path::new(std::ffi::OsStr::from_bytes(&to)), links)?;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Finds an inode by its number among the names of the directory. A number alone would avoid the
+    /// permissions of the directories on the path.
+    fn named_here(&self, wanted: Ino) -> Result<Attr, ResolveError> {
+        let mut name = None;
+        let listed = self.files.read_dir(self.directory, 2, &mut |entry| {
+            if entry.ino == wanted {
+                name = Some(entry.name.to_vec());
+            }
+            name.is_none()
+        });
+        match name {
+            Some(name) => self.files.lookup(&self.caller, self.directory, &name).map_err(refused),
+            None => Err(listed.err().map_or(ResolveError::NotFound, refused)),
+        }
+    }
+}
+
+impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
+    fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError> {
+        let contents = self.open(target, false)?;
+        *self.reads.lock() = Some(Arc::clone(&contents));
+        Ok(Arc::new(EngineContents(contents)))
+    }
+
+    fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
+        Ok(Arc::new(EngineContents(self.open(target, true)?)))
+    }
+
+    fn started(&self, instruction: &Instruction, ticket: &Ticket) {
+        let Some(contents) = self.reads.lock().take() else { return };
+        let set = registers_of(instruction, contents.ino());
+        let held = self.files.start_registers(&set);
+        let (files, done) = (Arc::clone(&self.files), ticket.clone());
+        ticket.on_complete(move || {
+            if let Some(outcome) = done.try_wait() {
+                files.finish_registers(held, &with_results(set, &outcome));
+            }
+        });
+    }
+}
+
+/// Returns the registers of an instruction that begins.
+fn registers_of(instruction: &Instruction, ino: Ino) -> RegisterSet {
+    let queries = match &instruction.command {
+        Command::Words(words) => words.words.iter().take(REGISTER_QUERIES).cloned().collect(),
+        _ => Vec::new(),
+    };
+    RegisterSet {
+        command: instruction.command.code(),
+        ino: ino.0,
+        offset: instruction.range.offset,
+        len: instruction.range.length.unwrap_or(u64::MAX),
+        queries,
+        ..RegisterSet::default()
+    }
+}
+
+fn with_results(mut set: RegisterSet, outcome: &Outcome) -> RegisterSet {
+    set.status = if outcome.result.is_ok() { RegisterStatus::Complete } else { RegisterStatus::Failed };
+    set.error = outcome.status() as u64;
+    set.scanned = outcome.work.bytes_scanned;
+    set.time_ns = outcome.work.wall_ns;
+    set.firsts = [u64::MAX; REGISTER_QUERIES];
+    if let Ok(Answer::Words(answer)) = &outcome.result {
+        for (i, word) in answer.words.iter().take(REGISTER_QUERIES).enumerate() {
+            set.counts[i] = word.count;
+            set.firsts[i] = word.positions.first().copied().unwrap_or(u64::MAX);
+        }
+    }
+    set
+}

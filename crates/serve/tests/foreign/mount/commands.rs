@@ -1,0 +1,225 @@
+//! Command files of a mount.
+
+use super::{Mounted, error, sh_as};
+use frit_fs::{FileSystem, RegisterStatus, read_registers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+fn command(directory: &Path) -> File {
+    OpenOptions::new().read(true).write(true).open(directory.join(".isp")).unwrap()
+}
+
+/// Gives one instruction, and returns the line of its result.
+fn ask(file: &File, instruction: &str) -> String {
+    let mut file = file;
+    file.write_all(instruction.as_bytes()).unwrap();
+    let mut all = Vec::new();
+    let mut part = [0; 8192];
+    while !all.contains(&b'\n') {
+        let len = file.read(&mut part).unwrap();
+        assert!(len > 0, "{instruction}: {}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&part[..len]);
+    }
+    String::from_utf8(all).unwrap()
+}
+
+#[test]
+fn instructions_reach_the_engine_and_results_come_back() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir(m.path("logs")).unwrap();
+    let text = "an error\nno problem\nerror error\n".repeat(1000);
+    fs::write(m.path("logs/a.txt"), &text).unwrap();
+    let file = command(&m.path("logs"));
+    let said = ask(&file, r#"{"words": ["error", "problem"], "positions": 2, "file": "a.txt"}"#);
+    assert!(said.contains(r#"{"word":"error","count":3000,"positions":[3,20]}"#), "{said}");
+    assert!(said.contains(r#"{"word":"problem","count":1000,"positions":[12,43]}"#), "{said}");
+    assert!(said.contains(&format!(r#""bytes_scanned":{}"#, text.len())), "{said}");
+    // From the directory above, and by the inode number.
+    let above = command(&m.at);
+    let said = ask(&above, r#"{"words": ["error"], "file": "logs/a.txt", "offset": 3, "length": 5}"#);
+    assert!(said.contains(r#""count":1"#), "{said}");
+    let ino = std::os::unix::fs::MetadataExt::ino(&fs::metadata(m.path("logs/a.txt")).unwrap());
+    let by_number = format!(r#"{{"words": ["error"], "inode": {ino}}}"#);
+    assert!(ask(&file, &by_number).contains(r#""count":3000"#));
+    assert!(
+        ask(&above, &by_number).contains(r#""status":"not-found""#),
+        "a number is searched in its directory"
+    );
+    // A shell, with a payload after the line of the result.
+    let script =
+        r#"exec 3<>.isp; echo '{"filter": {"regex": "^no"}, "limit": 2, "file": "a.txt"}' >&3; cat <&3"#;
+    let said = sh_as(0, &m.path("logs"), script);
+    assert!(said.ends_with("no problem\nno problem"), "{said}");
+    // A copy writes another file.
+    fs::write(m.path("logs/out.txt"), "").unwrap();
+    let said = ask(&file, r#"{"copy": {"words": ["problem"]}, "to": "out.txt", "file": "a.txt"}"#);
+    assert!(said.contains(r#""records":1000"#), "{said}");
+    assert_eq!(fs::read_to_string(m.path("logs/out.txt")).unwrap(), "no problem\n".repeat(1000));
+    drop((file, above));
+    m.stop();
+}
+
+#[test]
+fn a_command_file_is_neither_listed_nor_in_the_way() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir_all(m.path("a/b")).unwrap();
+    assert_eq!(sh_as(0, &m.path("a"), "ls -A"), "b");
+    let said = sh_as(
+        0,
+        &m.path("a"),
+        "stat -c '%F %s %a' .isp; touch .isp; rm .isp; mv .isp x; ln .isp y; mkdir .isp",
+    );
+    assert!(said.starts_with("regular empty file 0 666\n"), "{said}");
+    assert_eq!(said.matches("not permitted").count(), 3, "{said}");
+    assert!(said.contains("File exists"), "{said}");
+    assert_eq!(sh_as(0, &m.at, "rm -r a && ls -A"), "");
+    m.stop();
+}
+
+#[test]
+fn a_command_file_is_a_pipe_without_an_end() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), vec![b'x'; 1 << 20]).unwrap();
+    let mut file = command(&m.at);
+    // Without an instruction, a read returns no bytes.
+    assert_eq!(file.read(&mut [0; 10]).unwrap(), 0);
+    assert_eq!(error(file.seek(SeekFrom::Start(0))), Errno::SPIPE.raw_os_error());
+    assert_eq!(error(file.read_at(&mut [0; 10], 0)), Errno::SPIPE.raw_os_error());
+    file.set_len(0).unwrap();
+    // Two open files have instructions and results of their own.
+    let other = command(&m.at);
+    (&other).write_all(br#"{"checksum": "crc32c", "file": "f"}"#).unwrap();
+    assert!(ask(&file, r#"{"words": ["xx"], "file": "f"}"#).contains(r#""count":1048575"#));
+    let mut said = String::new();
+    (&other).read_to_string(&mut said).unwrap();
+    let sum = format!("{:08x}", frit_media::checksum::crc32c(&vec![b'x'; 1 << 20]));
+    assert!(said.contains(&sum), "{said}");
+    let wrong = ask(&file, "{\"wods\": [\"xx\"], \"file\": \"f\"}\n");
+    assert!(wrong.contains(r#""status":"invalid""#) && wrong.contains("wods"), "{wrong}");
+    drop((file, other));
+    m.stop();
+}
+
+#[test]
+fn a_poll_waits_for_a_result() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), vec![b'x'; 32 << 20]).unwrap();
+    let nonblocking = Errno::AGAIN.raw_os_error();
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+        .open(m.path(".isp"))
+        .unwrap();
+    let mut waited = 0;
+    for round in 0..20 {
+        file.write_all(br#"{"checksum": "sha256", "file": "f"}"#).unwrap();
+        let first = file.read(&mut [0; 4096]);
+        if first.is_err() {
+            assert_eq!(error(first), nonblocking);
+            waited += 1;
+            let mut polled = [PollFd::new(&file, PollFlags::IN)];
+            let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+            assert_eq!(poll(&mut polled, Some(&limit)).unwrap(), 1, "round {round}");
+            assert!(polled[0].revents().contains(PollFlags::IN));
+            let mut line = [0; 4096];
+            let len = file.read(&mut line).unwrap();
+            assert!(line[..len].starts_with(br#"{"status":"ok""#));
+        }
+    }
+    assert!(waited > 0, "no result was waited for");
+    // Regular files are always ready.
+    let regular = File::open(m.path("f")).unwrap();
+    let mut polled = [PollFd::new(&regular, PollFlags::IN)];
+    assert_eq!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap(), 1);
+    drop((file, regular));
+    m.stop();
+}
+
+#[test]
+fn a_query_has_the_rights_of_its_author() {
+    let Some(m) = Mounted::new("") else { return };
+    let set = |path: &str, mode| fs::set_permissions(m.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    for directory in ["open", "closed"] {
+        fs::create_dir(m.path(directory)).unwrap();
+        for (name, mode) in [("all", 0o644), ("own", 0o600), ("group", 0o640)] {
+            let path = format!("{directory}/{name}");
+            fs::write(m.path(&path), "secret").unwrap();
+            set(&path, mode);
+            std::os::unix::fs::chown(m.path(&path), Some(0), Some(77)).unwrap();
+        }
+    }
+    set("closed", 0o700);
+    let ask = |uid: u32, groups: &str, path: &str| {
+        let script = format!(
+            "import os\nos.setgroups([{groups}])\nos.setgid(4000)\nos.setuid({uid})\nf = os.open('.isp', os.O_RDWR)\n\
+             os.write(f, b'{{\"words\": [\"secret\"], \"file\": \"{path}\"}}')\nprint(os.read(f, 4096).decode())"
+        );
+        let output =
+            std::process::Command::new("python3").args(["-c", &script]).current_dir(&m.at).output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let found = r#""count":1"#;
+    let denied = r#""status":"denied""#;
+    for (uid, groups, path, expected) in [
+        (0, "", "closed/own", found),
+        (1000, "", "open/all", found),
+        (1000, "", "open/own", denied),
+        (1000, "", "open/group", denied),
+        (1000, "5, 77", "open/group", found),
+        (1000, "77", "closed/group", denied),
+        (1000, "", "closed/all", denied),
+        (1000, "", "closed/missing", denied),
+        (1000, "", "open/missing", r#""status":"not-found""#),
+    ] {
+        let said = ask(uid, groups, path);
+        assert!(said.contains(expected), "user {uid} of {groups:?}, {path}: {said}");
+    }
+    // Someone who may not search a directory cannot name a file by its number either, and a symbolic link
+    // does not lead out of the file system.
+    std::os::unix::fs::symlink("/etc/passwd", m.path("open/link")).unwrap();
+    std::os::unix::fs::symlink("all", m.path("open/near")).unwrap();
+    assert!(ask(1000, "", "open/link").contains("absolute path"));
+    assert!(ask(1000, "", "open/near").contains(found));
+    m.stop();
+}
+
+#[test]
+fn an_open_command_file_outlives_its_directory() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir(m.path("d")).unwrap();
+    fs::write(m.path("d/f"), "word").unwrap();
+    let mut file = command(&m.path("d"));
+    assert!(ask(&file, r#"{"words": ["word"], "file": "f"}"#).contains(r#""count":1"#));
+    // A result that was not read is still there.
+    file.write_all(br#"{"words": ["or"], "file": "f"}"#).unwrap();
+    fs::remove_file(m.path("d/f")).unwrap();
+    fs::remove_dir(m.path("d")).unwrap();
+    let mut said = String::new();
+    file.read_to_string(&mut said).unwrap();
+    assert!(said.contains(r#""count":1"#), "{said}");
+    assert_eq!(error(file.write(b"{}")), Errno::NOENT.raw_os_error());
+    drop(file);
+    let files = m.stop();
+    assert_eq!(super::inodes(&files), 2);
+}
+
+#[test]
+fn the_registers_show_instructions() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), "word after word").unwrap();
+    let file = command(&m.at);
+    ask(&file, r#"{"words": ["word", "none"], "positions": 1, "file": "f"}"#);
+    drop(file);
+    let files = m.stop();
+    let sets = read_registers(files.medium()).unwrap();
+    let ino = files.lookup(&frit_fs::Caller::ROOT, frit_fs::Ino::ROOT, b"f").unwrap().ino;
+    let set = &sets[0];
+    assert_eq!((set.status, set.number, set.command, set.ino), (RegisterStatus::Complete, 1, 1, ino.0));
+    assert_eq!((&set.counts[..2], &set.firsts[..2]), (&[2, 0][..], &[0, u64::MAX][..]));
+    assert_eq!((set.queries[0].as_slice(), set.scanned), (&b"word"[..], 15));
+}
