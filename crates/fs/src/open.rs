@@ -220,6 +220,9 @@ impl<M: Medium> Fs<M> {
         // The flag is cleared before any change, so that a crash from here on is seen by the next
         // open.
         if !fs.read_only {
+            if is_planted(Bug::RegistersClearedEarly) {
+                registers::reset(&fs.medium, fs.has_command_files());
+            }
             let mut txn = Txn::new();
             txn.counts.closed = Some(false);
             fs.commit(txn);

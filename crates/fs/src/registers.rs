@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, read_words, write_words};
 use crate::fs::Fs;
 use crate::medium::Medium;
+use crate::planted::Bug;
 use crate::sync::Mutex;
+use frit_core::planted::is_planted;
 
 /// First word of the block.
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-isp");
@@ -155,6 +157,7 @@ pub(crate) fn reset<M: Medium>(medium: &M, enabled: bool) {
 /// of a mount or of an instruction: a part of the header may be missing, and a set without a status may
 /// have values.
 pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool, closed: bool) -> Option<String> {
+    let closed = closed || is_planted(Bug::RegistersTornReported);
     let block = read_words::<M, { (BLOCK / 8) as usize }>(medium, Geometry::REGISTERS_AT);
     if block.iter().all(|word| *word == 0) {
         return None;
