@@ -220,10 +220,13 @@ impl<M: Medium> Fs<M> {
         // The flag is cleared before any change, so that a crash from here on is seen by the next
         // open.
         if !fs.read_only {
-            registers::reset(&fs.medium, fs.has_command_files());
+            if is_planted(Bug::RegistersClearedEarly) {
+                registers::reset(&fs.medium, fs.has_command_files());
+            }
             let mut txn = Txn::new();
             txn.counts.closed = Some(false);
             fs.commit(txn);
+            registers::reset(&fs.medium, fs.has_command_files());
         }
         for (slot, ino) in found.into_iter().filter(|_| !is_planted(Bug::OrphansForgotten)) {
             match fs.complete_orphan(slot, ino) {
@@ -285,6 +288,9 @@ impl<M: Medium> Fs<M> {
         };
         let mut state = node.state.write();
         state.orphan = Some(slot);
+        if state.inode.kind == InodeType::Command && is_planted(Bug::CommandOrphanStays) {
+            return Ok(());
+        }
         if state.inode.links == 0 {
             return self.truncate_blocks(&node, &mut state, Txn::new(), 0, AfterTruncate::Free);
         }

@@ -76,6 +76,8 @@ pub enum Bug {
     CommandStays,
     /// A new directory refers to its command file before the inode of the file is written.
     CommandLater,
+    /// A recovery does not free the command file of a removed directory that was open.
+    CommandOrphanStays,
     /// A new directory is not counted as a link of its parent.
     ParentNotCounted,
     /// A moved directory keeps its old parent.
@@ -96,6 +98,12 @@ pub enum Bug {
     MoreOrphansNotNoted,
     /// A mount frees only the orphans on the list, although the list had overflowed.
     MoreOrphansForgotten,
+
+    // Registers.
+    /// A mount clears the registers while the file system still counts as closed.
+    RegistersClearedEarly,
+    /// A check reports registers that a power loss left between two words as damage.
+    RegistersTornReported,
 
     // Attributes and blocks.
     /// Extended attributes are overwritten in place.
@@ -150,6 +158,10 @@ pub enum DamageBug {
     CheckSkipsTargets,
     /// The extents of a file are not compared with the count of its blocks.
     BlocksNotCompared,
+    /// A check ignores a directory without a command file.
+    MissingCommandIgnored,
+    /// A repair does not free a command file that no directory refers to.
+    StrayCommandKept,
 }
 
 impl PlantedBug for DamageBug {

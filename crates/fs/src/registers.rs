@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, read_words, write_words};
 use crate::fs::Fs;
 use crate::medium::Medium;
+use crate::planted::Bug;
 use crate::sync::Mutex;
+use frit_core::planted::is_planted;
 
 /// First word of the block.
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-isp");
@@ -96,8 +98,13 @@ impl RegisterSet {
     }
 
     fn decode(w: &[u64; SET_WORDS]) -> Option<Self> {
+        let status = RegisterStatus::from_repr(w[0])?;
+        if status == RegisterStatus::Unused {
+            // Other values are those of an instruction that is being written.
+            return Some(Self::default());
+        }
         let mut set = Self {
-            status: RegisterStatus::from_repr(w[0])?,
+            status,
             number: w[1],
             command: w[2],
             ino: w[3],
@@ -145,7 +152,12 @@ pub(crate) fn reset<M: Medium>(medium: &M, enabled: bool) {
 }
 
 /// Describes what in the block is not a state of the registers, or returns `None`.
-pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool) -> Option<String> {
+///
+/// `closed`: the file system was closed. Otherwise a power loss, or this moment, may be between two words
+/// of a mount or of an instruction: a part of the header may be missing, and a set without a status may
+/// have values.
+pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool, closed: bool) -> Option<String> {
+    let closed = closed || is_planted(Bug::RegistersTornReported);
     let block = read_words::<M, { (BLOCK / 8) as usize }>(medium, Geometry::REGISTERS_AT);
     if block.iter().all(|word| *word == 0) {
         return None;
@@ -153,12 +165,14 @@ pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool) -> Option<String> {
     if !enabled {
         return Some("the registers of in-storage processing are in use, in a file system without".into());
     }
-    if block[..SET_WORDS] != header() {
+    let fits = |(found, expected): (&u64, &u64)| found == expected || (!closed && *found == 0);
+    if !block[..SET_WORDS].iter().zip(&header()).all(fits) {
         return Some("the header of the registers of in-storage processing is damaged".into());
     }
     let bad = block[SET_WORDS..].chunks_exact(SET_WORDS).position(|set| {
         let status = RegisterStatus::from_repr(set[0]);
-        status.is_none() || (status == Some(RegisterStatus::Unused) && set.iter().any(|word| *word != 0))
+        let unused = closed && status == Some(RegisterStatus::Unused);
+        status.is_none() || (unused && set.iter().any(|word| *word != 0))
     });
     bad.map(|set| format!("set {set} of the registers of in-storage processing has no known status"))
 }
@@ -173,7 +187,7 @@ pub fn read_registers<M: Medium>(medium: &M) -> Result<Vec<RegisterSet>> {
     }
     let damaged =
         Error::Damaged { what: "the registers of in-storage processing", at: Geometry::REGISTERS_AT };
-    if damage(medium, true).is_some() {
+    if damage(medium, true, false).is_some() {
         return Err(damaged);
     }
     let sets = (0..REGISTER_SETS).map(|index| RegisterSet::decode(&read_words(medium, set_at(index))));

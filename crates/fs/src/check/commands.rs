@@ -3,7 +3,9 @@
 use super::CheckContext;
 use super::inodes::CheckedInodes;
 use crate::medium::Medium;
+use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType};
+use frit_core::planted::is_planted;
 
 impl CheckedInodes {
     /// Returns `true` if the inode that a directory refers to is its command file.
@@ -25,6 +27,7 @@ impl CheckedInodes {
             let expected = checked.command_files && seen.links > 0;
             let place = checked.place(dir);
             match (expected, seen.command) {
+                (true, Ino(0)) if is_planted(DamageBug::MissingCommandIgnored) => {}
                 (true, Ino(0)) => {
                     checked.report.add_message(format_args!("{place} has no command file"));
                 }

@@ -130,9 +130,6 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
             }
         }
     }
-    if let Some(what) = registers::damage(medium, command_files) {
-        checked.report.add_message(what);
-    }
     if let Err(error) = replay(medium, &geometry, salt) {
         checked.report.add_message(error);
     }
@@ -143,6 +140,9 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
         Counters { highest: highest(medium, &geometry, salt), ..Counters::default() }
     });
     checked.report.closed = counters.closed;
+    if let Some(what) = registers::damage(medium, command_files, counters.closed) {
+        checked.report.add_message(what);
+    }
     let mut blocks = Blocks::new(&geometry);
     let mut inodes = CheckedInodes::read(&mut checked, &mut blocks, counters.highest);
     inodes.follow_names(&mut checked);

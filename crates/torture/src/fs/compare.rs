@@ -2,7 +2,7 @@
 
 use super::apply::{InodeAttrs, keys};
 use super::op::{Path, shorten};
-use frit_fs::{Caller, FileSystem, Ino, InodeType, Seek};
+use frit_fs::{Attr, COMMAND_NAME, Caller, FileSystem, Ino, InodeType, Seek};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::collections::hash_map::DefaultHasher;
@@ -29,7 +29,8 @@ pub struct TreeNode {
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// All inodes that are reachable from the root, by path.
+/// All inodes that are reachable from the root, by path. Command files are among them, although no
+/// directory lists them.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Tree(pub BTreeMap<Path, TreeNode>);
 
@@ -131,6 +132,18 @@ fn entries(fs: &dyn FileSystem, dir: Ino, parent: Ino) -> Result<Vec<(Vec<u8>, I
     }
 }
 
+/// Returns the attributes of the command file of a directory, or `None` if it has none.
+///
+/// # Errors
+/// Errors of the lookup.
+pub fn command_of(fs: &dyn FileSystem, dir: Ino) -> frit_fs::Result<Option<Attr>> {
+    match fs.lookup(&Caller::ROOT, dir, COMMAND_NAME) {
+        Ok(attr) => Ok(Some(attr).filter(|attr| attr.kind == InodeType::Command)),
+        Err(error) if error.errno() == frit_fs::Error::NotFound.errno() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Tree {
     /// Walks a file system as the superuser.
     ///
@@ -163,6 +176,10 @@ impl Tree {
                         ));
                     }
                     left.push((below, child, ino));
+                }
+                let command = command_of(fs, ino).map_err(|e| wrong(format!("command file: {e}")))?;
+                if let Some(command) = command {
+                    left.push((path.join(&shorten(COMMAND_NAME)), command.ino, ino));
                 }
             }
             tree.0.insert(path, node);

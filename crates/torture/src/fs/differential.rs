@@ -34,6 +34,8 @@ pub struct Rules {
     pub pieces: bool,
     /// `true` if offsets go up to the largest size of a file.
     pub limits: bool,
+    /// `true` if each directory of the subject has a command file.
+    pub command_files: bool,
     /// `true` if errors are compared. Otherwise all errors are equal, and operations that kernels
     /// refuse for every file system are left out.
     pub errors: bool,
@@ -50,6 +52,7 @@ impl Default for Rules {
             age: true,
             pieces: true,
             limits: true,
+            command_files: true,
             errors: true,
             leave_out: |_| false,
         }
@@ -261,7 +264,7 @@ fn side_by_side(
     rules: &Rules,
     next: &mut dyn FnMut(&ModelFs) -> Option<FsOp>,
 ) -> Result<(), Divergence> {
-    let model = ModelFs::new();
+    let model = ModelFs::of(rules.command_files);
     let (one, two) = (ProgramSession::new(subject), ProgramSession::new(&model));
     SideBySide::new(one, &model, two, *rules).all(next)
 }
@@ -274,6 +277,7 @@ fn side_by_side(
 pub fn run(seed: u64, count: usize, subject: &dyn FileSystem, rules: &Rules) -> Result<(), Divergence> {
     let mut drawer = OpGenerator::new(seed);
     drawer.limits = rules.limits;
+    drawer.command_files = rules.command_files;
     let (mut left, mut base) = (count, super::every::base().into_iter());
     side_by_side(subject, rules, &mut |model| {
         if let Some(op) = base.next() {

@@ -117,6 +117,55 @@ fn attributes(all: &mut Vec<Act>) {
     all.push(Act::Sync);
 }
 
+/// Adds operations on command files, and on directories that have lost or replaced theirs. On a file
+/// system without command files their name is one like others.
+fn commands(all: &mut Vec<Act>) {
+    let path = Path::new;
+    let files = ["a/.isp", ".isp", "a/f/.isp"];
+    for file in files {
+        for kind in [InodeType::File, InodeType::Directory] {
+            all.push(Act::Create { path: path(file), kind, mode: 0o640, rdev: 0 });
+        }
+        all.push(Act::Symlink { path: path(file), to: "a".to_string() });
+        all.push(Act::Link { what: at("a/f"), path: path(file) });
+        all.push(Act::Link { what: at(file), path: path("n") });
+        all.push(Act::Unlink(path(file)));
+        all.push(Act::Rmdir(path(file)));
+        all.push(Act::Stat(at(file)));
+        for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {
+            all.push(Act::Rename { from: path(file), to: path("n"), mode });
+            all.push(Act::Rename { from: path("a/f"), to: path(file), mode });
+            all.push(Act::Rename { from: path("a/d"), to: path(file), mode });
+        }
+    }
+    let file = || at("b/.isp");
+    all.push(Act::Chmod { what: file(), mode: 0o6711 });
+    all.push(Act::Chown { what: file(), uid: Some(1000), gid: Some(1000) });
+    all.push(Act::Times { what: file(), atime: None, mtime: Some(SetTime::To(Time(1_000_000_001))) });
+    all.push(Act::Times { what: file(), atime: Some(SetTime::Now), mtime: Some(SetTime::Now) });
+    for size in [0, 4097, u64::MAX] {
+        all.push(Act::Truncate { what: file(), size });
+    }
+    all.push(Act::Read { what: file(), at: 0, len: 100 });
+    all.push(Act::Write { what: file(), at: 0, len: 100, stamp: 11 });
+    all.push(Act::Append { what: file(), len: 100, stamp: 13 });
+    all.push(Act::Allocate { what: file(), how: Allocate::Extend, at: 0, len: 4096 });
+    all.push(Act::Seek { what: file(), kind: Seek::Data, at: 0 });
+    all.push(Act::SyncFile { what: file(), data_only: false });
+    all.push(Act::Gather(file()));
+    all.push(Act::List(file()));
+    all.push(Act::ReadLink(file()));
+    for name in ["user.x", "trusted.x"].map(String::from) {
+        all.push(Act::SetXattr { what: file(), name: name.clone(), len: 9, stamp: 5, mode: XattrMode::Any });
+        all.push(Act::Xattr { what: file(), name: name.clone() });
+        all.push(Act::RemoveXattr { what: file(), name });
+    }
+    all.push(Act::Xattrs(file()));
+    for (slot, of) in ["a/d/.isp", "b/.isp", ".isp"].into_iter().enumerate() {
+        all.push(Act::Open { slot: slot as u8, path: path(of) });
+    }
+}
+
 /// Returns every operation on the base tree by the superuser, and a third of those on names and
 /// attributes also by a user.
 #[must_use]
@@ -125,6 +174,7 @@ pub fn every() -> Vec<FsOp> {
     names(&mut of_names);
     attributes(&mut of_names);
     contents(&mut others);
+    commands(&mut of_names);
     let by_root = of_names.iter().chain(&others).map(|act| FsOp { who: User::Root, act: act.clone() });
     let by_user = of_names.iter().step_by(3).map(|act| FsOp { who: User::Alice, act: act.clone() });
     by_root.chain(by_user).collect()

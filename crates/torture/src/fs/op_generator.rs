@@ -10,6 +10,11 @@ use rand::{Rng, SeedableRng};
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "n*255"];
 /// Special and invalid names, and an ordinary one.
 const STRANGE: [&str; 4] = [".", "..", "n*256", "a"];
+/// Name of the command file of each directory.
+const COMMAND: &str = ".isp";
+/// Percentage of paths that are those of command files, and of opened files.
+const COMMAND_PERCENT: u32 = 4;
+const COMMAND_OPEN_PERCENT: u32 = 30;
 const ATTRIBUTES: [&str; 5] = ["user.a", "user.b", "trusted.t", "user.n*250", "system.none"];
 const EDGES: [u64; 12] = [0, 1, 100, 4095, 4096, 4097, 8192, 12_287, 65_536, 102_400, 1 << 40, (1 << 41) + 5];
 const MODES: [u16; 10] = [0, 0o400, 0o644, 0o666, 0o700, 0o755, 0o777, 0o1777, 0o2775, 0o6755];
@@ -20,13 +25,15 @@ pub struct OpGenerator {
     rng: SmallRng,
     /// `true` if offsets go up to the largest size of a file.
     pub limits: bool,
+    /// `true` if directories have command files. Otherwise their name is not drawn.
+    pub command_files: bool,
 }
 
 impl OpGenerator {
     /// Creates a drawer from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { rng: SmallRng::seed_from_u64(seed), limits: true }
+        Self { rng: SmallRng::seed_from_u64(seed), limits: true, command_files: false }
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
@@ -42,8 +49,24 @@ impl OpGenerator {
         self.of(if strange { &STRANGE[..] } else { &NAMES[..] }).unwrap_or("a")
     }
 
+    /// Draws the path of a command file, with this probability. The path above it is mostly that of a
+    /// directory.
+    fn command(&mut self, there: &[Path], percent: u32) -> Option<Path> {
+        if !self.command_files || !self.chance(percent) {
+            return None;
+        }
+        let known = there.choose(&mut self.rng).cloned().unwrap_or_else(|| Path::new(""));
+        // What was drawn may be a file, whose directory is as good.
+        let above = known.0.rsplit_once('/').map(|(above, _)| Path::new(above));
+        let dir = above.filter(|_| self.chance(50)).unwrap_or(known);
+        Some(dir.join(COMMAND))
+    }
+
     /// Draws a path, mostly of an existing inode or of a name in an existing directory.
     fn path(&mut self, there: &[Path]) -> Path {
+        if let Some(command) = self.command(there, COMMAND_PERCENT) {
+            return command;
+        }
         let known = there.choose(&mut self.rng).cloned().unwrap_or_else(|| Path::new(""));
         let depth = known.0.split('/').filter(|w| !w.is_empty()).count();
         match self.rng.random_range(0..10) {
@@ -61,6 +84,9 @@ impl OpGenerator {
 
     /// Draws a path that probably does not exist.
     fn free(&mut self, there: &[Path]) -> Path {
+        if let Some(command) = self.command(there, COMMAND_PERCENT) {
+            return command;
+        }
         let known = there.choose(&mut self.rng).cloned().unwrap_or_else(|| Path::new(""));
         let mut words: Vec<&str> = known.0.split('/').filter(|w| !w.is_empty()).collect();
         if words.len() >= 3 || self.rng.random_range(0..3) == 0 {
@@ -163,7 +189,11 @@ impl OpGenerator {
                 let to = if self.chance(50) { self.path(there) } else { self.free(there) };
                 Act::Rename { from, to, mode }
             }
-            40..44 => Act::Open { slot: self.rng.random_range(0..SLOTS), path: self.path(there) },
+            40..44 => {
+                let slot = self.rng.random_range(0..SLOTS);
+                let command = self.command(there, COMMAND_OPEN_PERCENT);
+                Act::Open { slot, path: command.unwrap_or_else(|| self.path(there)) }
+            }
             _ => Act::Close(self.rng.random_range(0..SLOTS)),
         }
     }

@@ -256,6 +256,7 @@ mod tests {
     #[test]
     fn operations_are_printed_and_read() {
         let mut drawer = OpGenerator::new(5);
+        drawer.command_files = true;
         let drawn = (0..3000).map(|_| drawer.draw(&[Path::new("a/b"), Path::new("")]));
         for op in drawn.chain(every()) {
             assert_eq!(op.to_string().parse::<FsOp>(), Ok(op));

@@ -1,7 +1,8 @@
 //! Detection of the times that an operation changes, independent of the clock's resolution.
 
+use super::compare::command_of;
 use super::op::{Act, Path, shorten};
-use frit_fs::{AttrChanges, Caller, FileSystem, Ino, InodeType, SetTime, Time};
+use frit_fs::{AttrChanges, COMMAND_NAME, Caller, FileSystem, Ino, InodeType, SetTime, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -50,6 +51,9 @@ impl TimesSnapshot {
                     }
                     true
                 })?;
+                if let Some(command) = command_of(fs, ino)? {
+                    left.push((path.join(&shorten(COMMAND_NAME)), command.ino));
+                }
             }
             seen.insert(path, (ino, attr.mtime, attr.ctime));
         }

@@ -88,6 +88,7 @@ fn drawn_sequences() {
     let first = number("SEED", 0) as u64 * 1_000_000;
     for seed in first..first + number("SEQUENCES", 60) as u64 {
         let mut drawer = OpGenerator::new(seed);
+        drawer.command_files = true;
         let ops: Vec<FsOp> = (0..12).map(|_| drawer.draw(&there)).collect();
         found.add(FsCuts { seed, ..FsCuts::default() }.run(&base(), &ops));
     }
@@ -111,6 +112,101 @@ fn contents_with_checksums() {
         found.add(summed.run(&base(), &[first, second]));
     }
     conclude("contents with checksums", begun, &found);
+}
+
+/// Operations that create, open, change, remove and replace command files, on the base tree. Directories
+/// that are removed appear again, with other command files.
+const ON_COMMANDS: [&str; 22] = [
+    "root open #0 a/d/.isp",
+    "root open #1 a/d/.isp",
+    "root open #1 b/n/.isp",
+    "root open #2 a/d",
+    "root open #2 m/.isp",
+    "root close #0",
+    "root close #1",
+    "root close #2",
+    "root rmdir a/d",
+    "root rmdir a/d",
+    "root rmdir m",
+    "root rmdir b/n",
+    "root create dir a/d 755 0",
+    "root create dir m 777 0",
+    "root create dir b/n 755 0",
+    "root rename m a/d replace",
+    "root rename a/d b/n replace",
+    "root rename b/n m exchange",
+    "root chmod a/d/.isp 600",
+    "root chown #0 1000 1000",
+    "root truncate #1 5",
+    "root sync",
+];
+
+/// Runs drawn sequences of operations on command files, some with instructions in progress, and some with
+/// more open command files than the list of orphans can hold.
+#[test]
+fn command_files_come_and_go() {
+    let begun = Instant::now();
+    let mut found = CutReport::default();
+    let ops = parse(&ON_COMMANDS.join("\n")).unwrap();
+    let first = number("SEED", 0) as u64 * 1_000_000;
+    for seed in first..first + number("SEQUENCES", 120) as u64 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let drawn: Vec<FsOp> = (0..10).map(|_| ops[rng.random_range(0..ops.len())].clone()).collect();
+        let (registers, orphans) = (seed % 4 == 1, (seed % 3 == 2).then_some(4));
+        found.add(FsCuts { seed, registers, orphans, ..FsCuts::default() }.run(&base(), &drawn));
+    }
+    conclude("command files", begun, &found);
+}
+
+/// Runs given operations on the base tree.
+fn run_lines(found: &mut CutReport, cuts: FsCuts, lines: &[&str]) {
+    found.add(cuts.run(&base(), &parse(&lines.join("\n")).unwrap()));
+}
+
+#[test]
+fn a_start_frees_command_files_of_removed_directories() {
+    let (begun, fine) = (Instant::now(), FsCuts { density: Density::FINE, ..FsCuts::default() });
+    let mut found = CutReport::default();
+    for last in ["root rmdir a/d", "root rename b/n a/d replace"] {
+        let lines = ["root create dir b/n 700 0", "root open #0 a/d/.isp", last, "root chmod #0 600"];
+        run_lines(&mut found, fine, &lines);
+    }
+    // The directory is open as well, and the list of orphans may lack a word for the second one.
+    let both =
+        ["root open #0 a/d", "root open #1 a/d/.isp", "root rmdir a/d", "root close #1", "root close #0"];
+    for orphans in [None, Some(4)] {
+        run_lines(&mut found, FsCuts { orphans, ..fine }, &both);
+    }
+    conclude("open command files", begun, &found);
+}
+
+#[test]
+fn a_directory_and_its_command_file_come_and_go_as_one() {
+    let begun = Instant::now();
+    let mut found = CutReport::default();
+    for lines in [
+        ["root create dir n 755 0", "root rmdir n"],
+        ["root rmdir a/d", "root create dir a/d 700 0"],
+        ["root create dir b/n 755 0", "root rename b/n a/d replace"],
+        ["root create dir b/n 755 0", "root rename b/n a/d exchange"],
+    ] {
+        run_lines(&mut found, FsCuts { density: Density::FINE, ..FsCuts::default() }, &lines);
+        run_lines(&mut found, FsCuts { registers: true, ..FsCuts::default() }, &lines);
+    }
+    conclude("directories with command files", begun, &found);
+}
+
+/// Without command files, their name is one like others.
+#[test]
+fn a_file_system_without_command_files() {
+    let begun = Instant::now();
+    let mut found = CutReport::default();
+    let without = FsCuts { command_files: false, ..FsCuts::default() };
+    let named = |op: &FsOp| op.to_string().contains(".isp") || op.to_string().contains("dir");
+    for op in changing().into_iter().filter(named) {
+        found.add(without.run(&base(), &[op]));
+    }
+    conclude("without command files", begun, &found);
 }
 
 /// Operations that need no free block, on a full file system.
@@ -183,7 +279,7 @@ fn pairs_of_operations() {
 /// Returns the operations that succeed on the base tree.
 fn succeeding() -> Vec<FsOp> {
     let succeeds = |op: &FsOp| {
-        let model = ModelFs::new();
+        let model = ModelFs::with_command_files();
         let mut session = ProgramSession::new(&model);
         for op in base() {
             let _ = session.apply(&op);

@@ -135,3 +135,32 @@ fn damaged_attributes_and_a_damaged_ledger() {
     assert_eq!(fs.xattrs(find(&fs, "pieces").unwrap().ino).unwrap(), b"");
     assert_eq!(fs.xattrs(find(&fs, "large").unwrap().ino).unwrap(), b"user.small\0");
 }
+
+#[test]
+fn a_directory_gets_another_command_file() {
+    let dir = number("a/d");
+    for freed in [false, true] {
+        let (said, fs) = repaired(|image, g| {
+            let command = u64::from_le_bytes(image[at(g, dir) + 112..at(g, dir) + 120].try_into().unwrap());
+            if freed {
+                image[at(g, command)..at(g, command) + 16].fill(0);
+            } else {
+                image[at(g, dir) + 112..at(g, dir) + 120].fill(0);
+                checksums::inode(image, g, dir);
+            }
+        });
+        assert!(said.contains(&format!("inode {dir} ")) && said.contains("had no command file"), "{said}");
+        assert_eq!(said.contains("which is not its command file"), freed, "{said}");
+        assert_eq!(said.contains("is a command file without a directory: it was freed"), !freed, "{said}");
+        assert_eq!(find(&fs, "a/d/.isp").unwrap().mode, 0o666);
+        assert_eq!(find(&fs, "large/.isp").unwrap().mode, 0o620);
+    }
+}
+
+#[test]
+fn damaged_registers_are_cleared() {
+    let (said, fs) = repaired(|image, _| image[Geometry::REGISTERS_AT as usize + 512 + 2] ^= 1);
+    assert!(said.contains("set 0 of the registers of in-storage processing"), "{said}");
+    let sets = frit_fs::read_registers(fs.medium()).unwrap();
+    assert!(sets.iter().all(|set| *set == frit_fs::RegisterSet::default()));
+}

@@ -3,7 +3,9 @@
 use super::RepairRound;
 use crate::fs::Fs;
 use crate::medium::Medium;
+use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType};
+use frit_core::planted::is_planted;
 
 impl<M: Medium> RepairRound<'_, M> {
     /// Removes references to inodes that are not the command file of their directory, and command files
@@ -38,7 +40,9 @@ impl<M: Medium> RepairRound<'_, M> {
                 missing.push(dir);
             }
         }
-        self.free_unused_commands();
+        if !is_planted(DamageBug::StrayCommandKept) {
+            self.free_unused_commands();
+        }
         missing
     }
 

@@ -79,15 +79,16 @@ pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
             superblock.write(medium);
         }
     }
-    if let Some(what) = registers::damage(medium, superblock.command_files) {
-        log.add_message(format_args!("{what}: they were cleared"));
-        registers::reset(medium, superblock.command_files);
-    }
     if let Err(error) = replay(medium, &geometry, salt) {
         // The transaction before the last is lost, but the last one can still be applied.
         replay_last(medium, &geometry, salt);
         log.add_message(format_args!("{error}: the last one was replayed, and the journal emptied"));
         erase(medium, &geometry);
+    }
+    let closed = Counters::read(medium, &geometry, salt).is_ok_and(|counters| counters.closed);
+    if let Some(what) = registers::damage(medium, superblock.command_files, closed) {
+        log.add_message(format_args!("{what}: they were cleared"));
+        registers::reset(medium, superblock.command_files);
     }
     let mut report = check(medium)?;
     for _ in 0..ROUNDS {

@@ -10,8 +10,8 @@ use super::oracle;
 use super::recording_medium::{MediumEvent, RecordingMedium};
 use super::stored_content::ContentSnapshot;
 use frit_fs::{
-    Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode,
-    Report, check, check_contents, check_pool,
+    Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Mapped, Medium,
+    NewInode, REGISTER_QUERIES, RegisterSet, RegisterStatus, Report, check, check_contents, check_pool,
 };
 use std::collections::HashSet;
 use std::fmt;
@@ -41,13 +41,28 @@ pub struct FsCuts {
     pub pool: bool,
     /// Largest number of inodes in the list of orphans.
     pub orphans: Option<u64>,
+    /// `true` if each directory has a command file.
+    pub command_files: bool,
+    /// `true` if an instruction of in-storage processing is in the registers during each operation. At the
+    /// end the file system is closed, and the next mount, which clears the registers, is cut as well.
+    /// Contents cannot be in a pool.
+    pub registers: bool,
 }
 
 impl Default for FsCuts {
     fn default() -> Self {
         let (density, seed) = (Density::COARSE, 1);
-        let (sums, pool, orphans) = (false, false, None);
-        Self { bytes: 512 << 10, density, nested_one_in: 16, seed, sums, pool, orphans }
+        Self {
+            bytes: 512 << 10,
+            density,
+            nested_one_in: 16,
+            seed,
+            sums: false,
+            pool: false,
+            orphans: None,
+            command_files: true,
+            registers: false,
+        }
     }
 }
 
@@ -130,6 +145,7 @@ impl FsCuts {
             inodes: Some(64),
             sums: self.sums,
             orphans: self.orphans,
+            command_files: self.command_files,
             ..FormatOptions::default()
         }
     }
@@ -146,7 +162,7 @@ impl FsCuts {
             ..self.format()
         };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
-        let model = ModelFs::new();
+        let model = ModelFs::of(self.command_files);
         let (mut session, mut expected) = (ProgramSession::new(&fs), ProgramSession::new(&model));
         for op in before {
             let _ = (session.apply(op), expected.apply(op));
@@ -159,6 +175,7 @@ impl FsCuts {
             (medium.start(), content_store.map(|content_store| content_store.store()).unwrap_or_default());
         let mut trees = vec![Tree::of(&model).map_err(wrong)?];
         for (i, op) in ops.iter().enumerate() {
+            let held = self.registers.then(|| fs.start_registers(&instruction(i)));
             let (answer, right) = (session.apply(op), expected.apply(op));
             // The model has no limit of space, so ENOSPC is the only difference that is allowed.
             if answer.is_ok() != right.is_ok() && answer != Err(no_space_errno()) {
@@ -166,6 +183,13 @@ impl FsCuts {
             }
             if let (Act::Write { what, .. } | Act::Append { what, .. }, Ok(_)) = (&op.act, &answer) {
                 sync(&mut session, op, what);
+            }
+            // Some instructions are still in progress at the end.
+            if let Some(held) = held.filter(|_| i % 3 != 2) {
+                fs.finish_registers(
+                    held,
+                    &RegisterSet { status: RegisterStatus::Complete, ..instruction(i) },
+                );
             }
             medium.done();
             trees.push(Tree::of(&model).map_err(wrong)?);
@@ -175,7 +199,11 @@ impl FsCuts {
             return Err(wrong(format!("without any cut: {difference}")));
         }
         let log = medium.log();
-        drop(fs);
+        if self.registers {
+            drop(fs.close().map_err(said)?);
+        } else {
+            drop(fs);
+        }
         let scratch = Arc::new(Mapped::anonymous(self.bytes).map_err(said)?);
         let mut ran = CompletedRun {
             cuts: *self,
@@ -189,7 +217,25 @@ impl FsCuts {
         images::for_each_image(base, log, self.density, self.seed, |image, done, store| {
             ran.examine_cut(CutImage { image, store, done }, found);
         });
+        if self.registers {
+            ran.cut_mount(&medium.start(), found);
+        }
         Ok(())
+    }
+}
+
+/// Returns the registers of an instruction, with a value in each.
+fn instruction(number: usize) -> RegisterSet {
+    RegisterSet {
+        command: 1,
+        ino: number as u64 + 1,
+        len: 4096,
+        scanned: 4096,
+        time_ns: 7,
+        counts: [1, 2, 3, 4],
+        firsts: [5, 6, 7, u64::MAX],
+        queries: vec![b"a word of a query".to_vec(); REGISTER_QUERIES],
+        ..RegisterSet::default()
     }
 }
 
@@ -270,6 +316,16 @@ impl CompletedRun<'_> {
         let after = self.trees.get(done + 1).map(|after| (after, &self.ops[done].act));
         let allowed = if self.cuts.pool { oracle::allowed_outside } else { oracle::allowed };
         allowed(&tree, &self.trees[done], after)
+    }
+
+    /// Examines the image of a file system that was closed, and cuts its next mount.
+    fn cut_mount(&self, image: &[u8], found: &mut CutReport) {
+        let cut = CutImage { image, store: &ContentSnapshot::new(), done: self.ops.len() };
+        found.images += 1;
+        match self.open(cut) {
+            Ok(()) => self.cut_again(cut, found),
+            Err(what) => self.violation(found, cut.done, format!("after a close: {what}")),
+        }
     }
 
     /// Interrupts the recovery of an image by power cuts, and uses the recovered file system.

@@ -2,6 +2,7 @@
 //! error that reports the damage, and a repair names everything that it gives up. No wrong data and
 //! no loss goes unreported.
 
+use super::super::compare::command_of;
 use super::image::{MappedFs, PopulatedImage};
 use super::judge::{InodeContents, LATER, TreeContents, is_dot, is_io, known, listed, whole};
 use frit_fs::{
@@ -277,6 +278,10 @@ impl StateComparison<'_> {
                 let (below, more) = self.directory(ino)?;
                 errors += more;
                 next.extend(below);
+                match self.command(ino)? {
+                    Some(command) => next.push(command),
+                    None => errors += 1,
+                }
             }
         }
         Ok(errors)
@@ -311,6 +316,19 @@ impl StateComparison<'_> {
             }
             Err(error) if is_io(&error) => Ok(1),
             Err(error) => Err(format!("{ino:?} is listed, and says: {error}")),
+        }
+    }
+
+    /// Returns the command file of a directory if it is known, or `None` if its damage is reported.
+    fn command(&self, dir: Ino) -> Result<Option<Ino>, String> {
+        let right = |ino: &Ino| self.states.iter().any(|whole| whole.commands.get(&dir) == Some(ino));
+        match command_of(self.fs, dir) {
+            Ok(Some(attr)) if right(&attr.ino) => Ok(Some(attr.ino)),
+            Err(error) if is_io(&error) => Ok(None),
+            // What is listed as a directory is none.
+            Err(Error::NotDirectory) => Ok(None),
+            Ok(Some(_)) if told(self.said, &[dir], b"") => Ok(None),
+            other => Err(format!("the command file of {dir:?}: {other:?}")),
         }
     }
 

@@ -1,10 +1,12 @@
 //! A small file system with objects of every kind, and the locations of its metadata.
 
 use super::super::apply::ProgramSession;
+use super::super::compare::command_of;
 use super::super::every::base;
 use super::super::op::FsOp;
 use frit_fs::{
-    Allocate, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, Mapped, Medium, NewInode, XattrMode,
+    Allocate, AttrChanges, COMMAND_NAME, Caller, Clock, FileSystem, FormatOptions, Fs, Geometry, InStorage,
+    Ino, Mapped, Medium, NewInode, RegisterSet, RegisterStatus, XattrMode,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ pub type MetadataRange = (&'static str, std::ops::Range<u64>);
 /// An image and its earlier versions.
 #[derive(Debug)]
 pub struct PopulatedImage {
-    /// Bytes of the medium. If it was not closed, it has an orphan.
+    /// Bytes of the medium. If it was not closed, it has two orphans: a file and a command file.
     pub image: Vec<u8>,
     /// Image before the last transaction.
     pub before_last: Vec<u8>,
@@ -36,6 +38,8 @@ pub struct PopulatedImage {
     pub metadata: Vec<MetadataRange>,
     /// Blocks of the data space that hold metadata.
     pub blocks: Vec<u64>,
+    /// Inode numbers of directories and of their command files.
+    pub commands: Vec<(u64, u64)>,
 }
 
 /// A file system on a medium in memory.
@@ -52,7 +56,7 @@ fn image(fs: &MappedFs) -> Vec<u8> {
 pub struct ImageOptions {
     /// Contents have checksums.
     pub sums: bool,
-    /// The image is closed. Otherwise it was synced before the last operations, and has an orphan.
+    /// The image is closed. Otherwise it was synced before the last operations, and has orphans.
     pub closed: bool,
 }
 
@@ -95,14 +99,16 @@ pub fn populate_as(how: ImageOptions) -> frit_fs::Result<PopulatedImage> {
     }
     let before_last = history.iter().rev().nth(1).cloned().unwrap_or_default();
     let (metadata, blocks) = metadata(&fs);
+    let command = |ino: &Ino| command_of(&fs, *ino).ok().flatten();
+    let commands = fs.inodes().filter_map(|ino| Some((ino.0, command(&ino)?.ino.0))).collect();
     if how.closed {
         let medium = fs.close()?;
         let mut image = vec![0; BYTES as usize];
         medium.read(0, &mut image);
         history.push(image.clone());
-        return Ok(PopulatedImage { before_last: image.clone(), image, history, metadata, blocks });
+        return Ok(PopulatedImage { before_last: image.clone(), image, history, metadata, blocks, commands });
     }
-    Ok(PopulatedImage { image: image(&fs), before_last, history, metadata, blocks })
+    Ok(PopulatedImage { image: image(&fs), before_last, history, metadata, blocks, commands })
 }
 
 /// Adds objects that the base tree lacks.
@@ -137,6 +143,24 @@ fn more(fs: &MappedFs, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     fs.pin(open)?;
     fs.unlink(who, Ino::ROOT, b"open")?;
     history.push(image(fs));
+    commands(fs, large)?;
+    history.push(image(fs));
+    Ok(())
+}
+
+/// Changes a command file, removes a directory whose command file is open, and leaves an instruction in the
+/// registers that is complete, and one in progress.
+fn commands(fs: &MappedFs, large: Ino) -> frit_fs::Result<()> {
+    let who = &Caller::ROOT;
+    let of_large = fs.lookup(who, large, COMMAND_NAME)?.ino;
+    fs.set_attr(who, of_large, &AttrChanges { mode: Some(0o620), ..AttrChanges::default() })?;
+    let gone = fs.create(who, Ino::ROOT, b"gone", NewInode::directory(0o755))?.ino;
+    fs.pin(fs.lookup(who, gone, COMMAND_NAME)?.ino)?;
+    fs.rmdir(who, Ino::ROOT, b"gone")?;
+    let set = RegisterSet { command: 1, ino: 5, queries: vec![b"word".to_vec()], ..RegisterSet::default() };
+    let held = fs.start_registers(&set);
+    fs.start_registers(&set);
+    fs.finish_registers(held, &RegisterSet { status: RegisterStatus::Complete, counts: [3, 0, 0, 0], ..set });
     Ok(())
 }
 
@@ -167,6 +191,7 @@ fn metadata(fs: &MappedFs) -> (Vec<MetadataRange>, Vec<u64>) {
     used.retain(|block| word(block * BLOCK) != u64::from_le_bytes([b't'; 8]));
     let mut all = vec![
         ("superblock", 0..512),
+        ("registers", Geometry::REGISTERS_AT..Geometry::REGISTERS_AT + BLOCK),
         ("ledger", g.ledger_at..g.ledger_at + 64),
         ("orphans", g.orphans_at..g.orphans_at + 64),
         ("inodes", g.inodes_at..g.inodes_at + highest * 256),

@@ -1,5 +1,7 @@
 //! Kinds of damage to a page in use of a file system.
 
+use super::access_paths::AccessPath;
+use super::checksums;
 use super::image::PopulatedImage;
 use frit_fs::Geometry;
 use rand::Rng;
@@ -10,6 +12,11 @@ use strum::{EnumIter, IntoStaticStr};
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
+
+/// Words of an inode: type with mode and links, parent, and command file.
+const KIND_WORD: u64 = 1;
+const PARENT_WORD: u64 = 12;
+const COMMAND_WORD: u64 = 14;
 
 /// A kind of damage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, EnumIter, IntoStaticStr)]
@@ -29,6 +36,9 @@ pub enum DamageKind {
     OlderPage,
     /// The whole image has the contents of some operations earlier.
     OlderImage,
+    /// A command file, or the reference of its directory, is missing or another one, with valid
+    /// checksums.
+    Command,
 }
 
 impl DamageKind {
@@ -38,12 +48,20 @@ impl DamageKind {
     pub fn is_older(self) -> bool {
         matches!(self, DamageKind::OlderPage | DamageKind::OlderImage)
     }
+
+    /// Returns `true` if an access of this kind has to report the damage. Pieces of metadata that are valid
+    /// by themselves are compared with each other only by checks and repairs.
+    #[must_use]
+    pub fn is_for(self, path: AccessPath) -> bool {
+        self != DamageKind::Command || matches!(path, AccessPath::Check | AccessPath::Repair)
+    }
 }
 
 /// Damages images of one file system.
 #[derive(Debug)]
 pub struct DamageInjector<'a> {
     made: &'a PopulatedImage,
+    geometry: Geometry,
     pages: Vec<usize>,
     /// Pages that hold checksums of contents.
     sums: Range<usize>,
@@ -60,6 +78,7 @@ impl<'a> DamageInjector<'a> {
         };
         let pages = |from: u64, to: u64| from as usize / PAGE..(to as usize).div_ceil(PAGE);
         let mut all: BTreeSet<usize> = pages(0, 4096).collect();
+        all.extend(pages(Geometry::REGISTERS_AT, Geometry::REGISTERS_AT + 4096));
         all.extend(pages(g.ledger_at, g.inodes_at + word(g.ledger_at + 16) * 256));
         all.extend(pages(g.bitmap_at, g.bitmap_at + g.lines * 512));
         let sums = if g.has_sums() { pages(g.sums_at, g.sums_at + g.data_blocks * 8) } else { 0..0 };
@@ -68,7 +87,7 @@ impl<'a> DamageInjector<'a> {
         let used = |block: &u64| word(g.bitmap_at + block / 64 * 8) >> (block % 64) & 1 == 1;
         all.extend((0..g.data_blocks).filter(used).map(|block| (g.data_first + block) as usize));
         all.retain(|page| !spared.contains(&(*page as u64)));
-        Self { made, pages: all.into_iter().collect(), sums }
+        Self { made, geometry: *geometry, pages: all.into_iter().collect(), sums }
     }
 
     /// Draws a page to swap with another one. Pages of checksums are swapped only among themselves:
@@ -126,7 +145,64 @@ impl<'a> DamageInjector<'a> {
                 image.copy_from_slice(old);
                 "an older image".to_string()
             }
+            DamageKind::Command => self.damage_command(&mut image, rng),
         };
         (image, what)
+    }
+
+    /// Changes a directory or its command file.
+    fn damage_command(&self, image: &mut [u8], rng: &mut SmallRng) -> String {
+        let (g, all) = (&self.geometry, &self.made.commands);
+        let draw = |rng: &mut SmallRng| all[rng.random_range(0..all.len())];
+        let (dir, command) = draw(rng);
+        let (other_dir, other) = loop {
+            let other = draw(rng);
+            if other.0 != dir {
+                break other;
+            }
+        };
+        // A replay would undo a part of the damage. All transactions were applied.
+        for slot in 0..g.slots {
+            let at = (g.journal_at + slot * g.slot_bytes) as usize;
+            image[at..at + 64].fill(0);
+        }
+        let mut put = |ino: u64, word: u64, value: u64| {
+            let at = (g.inodes_at + (ino - 1) * 256 + word * 8) as usize;
+            image[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            checksums::inode(image, g, ino);
+        };
+        match rng.random_range(0..6) {
+            0 => {
+                put(dir, COMMAND_WORD, 0);
+                put(command, KIND_WORD, 0);
+                let at = g.ledger_at as usize + 8;
+                let inodes = u64::from_le_bytes(image[at..at + 8].try_into().unwrap_or_default());
+                image[at..at + 8].copy_from_slice(&(inodes - 1).to_le_bytes());
+                checksums::ledger(image, g);
+                format!("inode {dir} has no command file")
+            }
+            1 => {
+                put(dir, COMMAND_WORD, 0);
+                format!("inode {dir} does not refer to its command file")
+            }
+            2 => {
+                put(dir, COMMAND_WORD, other);
+                format!("inode {dir} refers to the command file of inode {other_dir}")
+            }
+            3 => {
+                put(command, PARENT_WORD, other_dir);
+                format!("inode {command} is the command file of inode {other_dir}")
+            }
+            4 => {
+                let number = rng.random_range(1..=g.inodes + 2);
+                let number = if number == command { u64::MAX } else { number };
+                put(dir, COMMAND_WORD, number);
+                format!("inode {dir} refers to inode {number}")
+            }
+            _ => {
+                put(command, KIND_WORD, 0);
+                format!("inode {command}, a command file, is free")
+            }
+        }
     }
 }

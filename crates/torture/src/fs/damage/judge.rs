@@ -1,5 +1,6 @@
 //! Verification of what a damaged file system returns: the data before the damage, or an error.
 
+use super::super::compare::command_of;
 use super::image::{BYTES, PopulatedImage};
 use frit_fs::{
     Attr, Caller, Clock, FileSystem, Fs, FsOptions, Ino, InodeType, Mapped, Medium, Report, check, repair,
@@ -25,6 +26,8 @@ pub(super) struct InodeContents {
 pub(super) struct TreeContents {
     pub(super) inodes: BTreeMap<Ino, InodeContents>,
     pub(super) names: BTreeMap<(Ino, Vec<u8>), Ino>,
+    /// Command file of each directory.
+    pub(super) commands: BTreeMap<Ino, Ino>,
 }
 
 /// Result of damage.
@@ -97,6 +100,10 @@ pub(super) fn whole(fs: &dyn FileSystem) -> Result<TreeContents, String> {
             for (name, below, _) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
                 whole.names.insert((ino, name), below);
                 next.push(below);
+            }
+            if let Some(command) = command_of(fs, ino).map_err(|e| format!("command file of {ino:?}: {e}"))? {
+                whole.commands.insert(ino, command.ino);
+                next.push(command.ino);
             }
         }
         whole.inodes.insert(ino, known);
@@ -173,6 +180,13 @@ impl DamageJudge {
                 other => return Err(format!("{} in {dir:?}: {other:?}", String::from_utf8_lossy(name))),
             }
         }
+        for (dir, command) in &right.commands {
+            match command_of(fs, *dir) {
+                Ok(Some(attr)) if attr == right.inodes[command].attr => {}
+                Err(error) if is_io(&error) => errors += 1,
+                other => return Err(format!("command file of {dir:?}: {other:?}")),
+            }
+        }
         for (ino, expected) in &right.inodes {
             match known(fs, *ino) {
                 Ok(found) if found == *expected => {}
@@ -245,7 +259,21 @@ impl TreeContents {
                 own(now) != own(known) || now.contents != known.contents || now.xattrs != known.xattrs
             })
         };
-        let damaged: BTreeSet<Ino> = self.inodes.iter().filter(differs).map(|(ino, _)| *ino).collect();
+        let mut damaged: BTreeSet<Ino> = self.inodes.iter().filter(differs).map(|(ino, _)| *ino).collect();
+        // A directory is lost with its command file.
+        let with_directory: Vec<Ino> = self
+            .commands
+            .iter()
+            .filter(|(dir, _)| damaged.contains(dir))
+            .map(|(_, command)| *command)
+            .collect();
+        damaged.retain(|ino| !with_directory.contains(ino));
+        let without = found.inodes.iter().find(|(ino, known)| {
+            known.attr.kind == InodeType::Directory && !found.commands.contains_key(ino)
+        });
+        if let Some((dir, _)) = without {
+            return Err(format!("{dir:?} has no command file"));
+        }
         if damaged.len() > 1 {
             return Err(format!("{damaged:?} are not what they were"));
         }
@@ -269,6 +297,7 @@ pub fn exercise(medium: &Arc<Mapped>) {
                 let _ = known(&fs, ino);
                 let _ = fs.pieces(ino, 0, &mut |_| true);
                 next.extend(listed(&fs, ino).0.into_iter().map(|(_, below, _)| below));
+                next.extend(command_of(&fs, ino).ok().flatten().map(|command| command.ino));
             }
         }
         let _ = fs.usage();

@@ -10,14 +10,14 @@ use frit_fs::{Attr, AttrChanges, Caller, Error, FILE_MAX, Ino, InodeType, Result
 fn permitted(who: &Caller, node: &ModelInode, changes: &AttrChanges) -> Result<()> {
     if let Some(size) = changes.size {
         match node.kind {
-            InodeType::File => {}
+            InodeType::File | InodeType::Command => {}
             InodeType::Directory => return Err(Error::IsDirectory),
             _ => return Err(Error::Invalid("only regular files have a size to change")),
         }
         if !allowed(who, node, AccessMode::Write) {
             return Err(Error::Access);
         }
-        if size > FILE_MAX {
+        if size > FILE_MAX && node.kind == InodeType::File {
             return Err(Error::TooLarge);
         }
     }
@@ -65,7 +65,8 @@ impl ModelState {
         permitted(who, node, changes)?;
         let mode = mode_after(who, node, changes);
         // Truncation to the current size changes nothing, except that it may clear set-ID bits.
-        let sizes = changes.size.is_some_and(|s| s != node.data.size);
+        // That of a command file never changes anything else.
+        let sizes = node.kind == InodeType::File && changes.size.is_some_and(|s| s != node.data.size);
         let others = AttrChanges { size: None, ..*changes } != AttrChanges::default();
         if others || mode != node.mode {
             node.ctime = now;

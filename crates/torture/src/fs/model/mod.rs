@@ -4,6 +4,9 @@
 //! callers are allowed everything, like a kernel that has already checked permissions and computed
 //! modes.
 //!
+//! Directories may have command files, which no other file system has: the kernel cannot verify them, and
+//! `docs/reference/semantics.md` has their rules.
+//!
 //! It has no medium: space never runs out, no data is damaged, and a sync does nothing.
 
 mod access;
@@ -45,6 +48,18 @@ impl ModelFs {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates an empty file system in which each directory has a command file.
+    #[must_use]
+    pub fn with_command_files() -> Self {
+        Self(Mutex::new(ModelState::with_command_files()))
+    }
+
+    /// Creates an empty file system with or without command files.
+    #[must_use]
+    pub fn of(command_files: bool) -> Self {
+        if command_files { Self::with_command_files() } else { Self::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, ModelState> {

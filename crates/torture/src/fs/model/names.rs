@@ -9,13 +9,16 @@ impl ModelState {
     /// Verifies that the caller can add `name` to a directory.
     fn check_addable(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
         let node = self.search(who, dir)?;
-        if is_dot(name) || self.child(node, name)?.is_some() {
+        if is_dot(name) || self.is_command(name) || self.child(node, name)?.is_some() {
             return Err(Error::Exists);
         }
         may_add(who, node)
     }
 
     pub(super) fn create(&mut self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
+        if new.kind == InodeType::Command {
+            return Err(Error::Invalid("a command file is created with its directory"));
+        }
         if new.kind == InodeType::Symlink {
             match new.target.len() {
                 0 => return Err(Error::NotFound),
@@ -55,13 +58,16 @@ impl ModelState {
         let attr = node.attr(ino);
         self.nodes.insert(ino, node);
         self.next += 1;
+        if self.command_files && new.kind == InodeType::Directory {
+            self.add_command(ino);
+        }
         Ok(attr)
     }
 
     pub(super) fn link(&mut self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         let node = self.node(ino)?;
         self.check_addable(who, dir, name)?;
-        if node.is_dir() {
+        if matches!(node.kind, InodeType::Directory | InodeType::Command) {
             return Err(Error::NotPermitted);
         }
         if node.links == 0 {
@@ -85,6 +91,9 @@ impl ModelState {
         if is_dot(name) {
             return Err(Error::IsDirectory);
         }
+        if self.is_command(name) {
+            return Err(Error::NotPermitted);
+        }
         let ino = self.child(node, name)?.ok_or(Error::NotFound)?;
         may_delete(who, node, self.node(ino)?, false)?;
         self.remove_name(dir, name)?;
@@ -96,6 +105,7 @@ impl ModelState {
         match name {
             b"." => return Err(Error::Invalid("`.` cannot be removed")),
             b".." => return Err(Error::NotEmpty),
+            _ if self.is_command(name) => return Err(Error::NotDirectory),
             _ => {}
         }
         let ino = self.child(node, name)?.ok_or(Error::NotFound)?;

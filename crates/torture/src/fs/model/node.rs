@@ -34,8 +34,10 @@ pub(super) struct ModelInode {
     pub(super) names: BTreeMap<Vec<u8>, NamedInode>,
     /// Position of the next new name. `.` and `..` have positions 0 and 1.
     pub(super) position: u64,
-    /// Parent of a directory.
+    /// Parent of a directory, or directory of a command file.
     pub(super) parent: Ino,
+    /// Command file of a directory.
+    pub(super) command: Option<Ino>,
     pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(super) pins: u32,
 }
@@ -59,6 +61,7 @@ impl ModelInode {
             names: BTreeMap::new(),
             position: 2,
             parent,
+            command: None,
             xattrs: BTreeMap::new(),
             pins: 0,
         }

@@ -28,7 +28,11 @@ impl ModelState {
         if is_dot(to.1) {
             return Err(if mode == RenameMode::NoReplace { Error::Exists } else { busy() });
         }
-        let source = self.child(from_dir, from.1)?.ok_or(Error::NotFound)?;
+        let source = self.child(from_dir, from.1)?;
+        if self.is_command(from.1) || self.is_command(to.1) {
+            return Err(Error::NotPermitted);
+        }
+        let source = source.ok_or(Error::NotFound)?;
         let target = self.child(to_dir, to.1)?;
         match mode {
             RenameMode::NoReplace if target.is_some() => return Err(Error::Exists),

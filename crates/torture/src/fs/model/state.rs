@@ -2,11 +2,14 @@
 
 use super::access::{AccessMode, allowed};
 use super::node::ModelInode;
-use frit_fs::{Attr, Caller, Error, Ino, InodeType, NAME_MAX, Result, Time};
+use frit_fs::{Attr, COMMAND_NAME, Caller, Error, Ino, InodeType, NAME_MAX, Result, Time};
 use std::collections::BTreeMap;
 
 /// An entry of a listing: position, name, inode, kind.
 pub(super) type ListedName = (u64, Vec<u8>, Ino, InodeType);
+
+/// Permission bits of a new command file.
+const COMMAND_MODE: u16 = 0o666;
 
 /// State of the model.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub(super) struct ModelState {
     /// Time of the logical clock in nanoseconds: it advances by one at each call that may change
     /// the state.
     pub(super) clock: i64,
+    /// `true` if each directory has a command file.
+    pub(super) command_files: bool,
 }
 
 impl Default for ModelState {
@@ -24,7 +29,12 @@ impl Default for ModelState {
         // The clock starts in 2033, so its times differ from those that tests set.
         let clock = 2_000_000_000_000_000_000;
         let root = ModelInode::new(InodeType::Directory, 0o755, (0, 0), Ino::ROOT, Time(clock));
-        Self { nodes: BTreeMap::from([(Ino::ROOT, root)]), next: Ino::ROOT.0 + 1, clock }
+        Self {
+            nodes: BTreeMap::from([(Ino::ROOT, root)]),
+            next: Ino::ROOT.0 + 1,
+            clock,
+            command_files: false,
+        }
     }
 }
 
@@ -34,6 +44,29 @@ pub(super) fn is_dot(name: &[u8]) -> bool {
 }
 
 impl ModelState {
+    /// Creates an empty file system with command files.
+    pub(super) fn with_command_files() -> Self {
+        let mut state = Self { command_files: true, ..Self::default() };
+        state.add_command(Ino::ROOT);
+        state
+    }
+
+    /// Returns `true` if a name is that of the command file of each directory.
+    pub(super) fn is_command(&self, name: &[u8]) -> bool {
+        self.command_files && name == COMMAND_NAME
+    }
+
+    /// Creates the command file of a new directory, which has the owner of the directory.
+    pub(super) fn add_command(&mut self, dir: Ino) {
+        let (now, ino) = (self.now(), Ino(self.next));
+        if let Some(node) = self.nodes.get_mut(&dir) {
+            node.command = Some(ino);
+            let owner = (node.uid, node.gid);
+            self.nodes.insert(ino, ModelInode::new(InodeType::Command, COMMAND_MODE, owner, dir, now));
+            self.next += 1;
+        }
+    }
+
     pub(super) fn now(&self) -> Time {
         Time(self.clock)
     }
@@ -92,6 +125,7 @@ impl ModelState {
         match name {
             b"." => Ok(dir),
             b".." => Ok(node.parent),
+            _ if self.is_command(name) => node.command.ok_or(Error::NotFound),
             _ => self.child(node, name)?.ok_or(Error::NotFound),
         }
     }
@@ -157,13 +191,18 @@ impl ModelState {
         self.release(ino)
     }
 
-    /// Removes the only link of a directory, and its `..` from the link count of its parent.
+    /// Removes the only link of a directory with its command file, and its `..` from the link count of its
+    /// parent.
     pub(super) fn drop_directory(&mut self, ino: Ino, parent: Ino) -> Result<()> {
         let now = self.now();
         self.node_mut(parent)?.links -= 1;
         let node = self.node_mut(ino)?;
         node.links = 0;
         node.ctime = now;
+        if let Some(command) = node.command.take() {
+            self.node_mut(command)?.links = 0;
+            self.release(command)?;
+        }
         self.release(ino)
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use frit_fs::{FILE_MAX, LINK_MAX, SetTime, TARGET_MAX, Time, XATTR_MAX};
+use frit_fs::{COMMAND_NAME, FILE_MAX, LINK_MAX, SetTime, TARGET_MAX, Time, XATTR_MAX};
 
 const ROOT: Caller = Caller::ROOT;
 
@@ -144,4 +144,35 @@ fn a_copy_does_not_see_what_its_original_does() {
     copy.read(ino, 0, &mut bytes).unwrap();
     assert_eq!(&bytes, b"before");
     assert_eq!(errno(copy.lookup(&ROOT, Ino::ROOT, b"b")), 2);
+}
+
+#[test]
+fn a_command_file_comes_and_goes_with_its_directory() {
+    let model = ModelFs::with_command_files();
+    let of = |dir| model.lookup(&ROOT, dir, COMMAND_NAME);
+    let make = |name| model.create(&ROOT, Ino::ROOT, name, NewInode::directory(0o755)).unwrap().ino;
+    let (d, e) = (make(b"d"), make(b"e"));
+    let (of_d, of_e) = (of(d).unwrap().ino, of(e).unwrap().ino);
+    assert!(of_d != of_e && of(Ino::ROOT).unwrap().ino != of_d);
+    let mut names = Vec::new();
+    let each = &mut |entry: &DirEntry<'_>| {
+        names.push(entry.name.to_vec());
+        true
+    };
+    model.read_dir(d, 0, each).unwrap();
+    assert_eq!(names, [b".".to_vec(), b"..".to_vec()]);
+    assert_eq!(errno(model.create(&ROOT, d, COMMAND_NAME, NewInode::file(0o644))), 17);
+    assert_eq!(errno(model.unlink(&ROOT, d, COMMAND_NAME)), 1);
+    assert_eq!(errno(model.rmdir(&ROOT, d, COMMAND_NAME)), 20);
+    assert_eq!(model.set_attr(&ROOT, of_d, &size(100)).unwrap().size, 0);
+    assert_eq!(errno(model.set_xattr(&ROOT, of_d, b"trusted.a", b"b", XattrMode::Any)), 95);
+    model.pin(of_d).unwrap();
+    model.rename(&ROOT, (Ino::ROOT, b"e"), (Ino::ROOT, b"d"), RenameMode::Replace).unwrap();
+    assert_eq!((errno(of(d)), model.attr(of_d).unwrap().links), (116, 0));
+    model.unpin(of_d).unwrap();
+    assert_eq!(errno(model.attr(of_d)), 116);
+    model.rmdir(&ROOT, Ino::ROOT, b"d").unwrap();
+    assert_eq!(errno(model.attr(of_e)), 116);
+    // The root and its command file are left.
+    assert_eq!(model.usage().unwrap().inodes_free, BLOCKS - 2);
 }

@@ -58,6 +58,14 @@ fn may_change(who: &Caller, node: &ModelInode, name: &[u8]) -> Result<()> {
     }
 }
 
+/// Fails for a command file, which has no attributes of any namespace.
+fn may_hold(node: &ModelInode) -> Result<()> {
+    if node.kind == InodeType::Command {
+        return Err(Error::Unsupported("extended attributes of command files"));
+    }
+    Ok(())
+}
+
 impl ModelState {
     pub(super) fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
@@ -88,6 +96,7 @@ impl ModelState {
             return Err(Error::AttributeTooLarge);
         }
         may_change(who, node, name)?;
+        may_hold(node)?;
         match (mode, node.xattrs.contains_key(name)) {
             (XattrMode::Create, true) => return Err(Error::Exists),
             (XattrMode::Replace, false) => return Err(Error::NoAttribute),
@@ -102,6 +111,7 @@ impl ModelState {
         let now = self.now();
         let node = self.node_mut(ino)?;
         may_change(who, node, name)?;
+        may_hold(node)?;
         node.xattrs.remove(name).ok_or(Error::NoAttribute)?;
         node.ctime = now;
         Ok(())

@@ -175,9 +175,10 @@ impl NamelessCuts {
         let format =
             FormatOptions { placed: Some(Arc::clone(&placed)), clock: clock(), ..FormatOptions::default() };
         let fs = Fs::format(placed.medium(), format).map_err(|e| failed("mkfs", e))?;
-        let model = ModelFs::new();
+        let model = ModelFs::with_command_files();
         let mut generator = OpGenerator::new(self.seed);
         generator.limits = false;
+        generator.command_files = true;
         let sessions = (ProgramSession::new(&fs), ProgramSession::new(&model));
         let mut both = SideBySide::new(sessions.0, &model, sessions.1, rules());
         let wrong = |what: String| Violation::new(Oracle::Content, what);

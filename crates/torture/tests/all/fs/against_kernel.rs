@@ -17,7 +17,15 @@ fn places() -> Vec<(PathBuf, Rules)> {
     }
     // The umask is that of the process. Its other tests create files only in private directories.
     rustix::process::umask(rustix::fs::Mode::empty());
-    let rules = Rules { age: false, pieces: false, limits: false, times: 0, leave_out, ..Rules::default() };
+    let rules = Rules {
+        age: false,
+        pieces: false,
+        limits: false,
+        command_files: false,
+        times: 0,
+        leave_out,
+        ..Rules::default()
+    };
     let mut all = vec![(std::env::temp_dir(), rules)];
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {

@@ -207,7 +207,7 @@ impl FileSystem for Kernel {
                 InodeType::Socket => node(FileType::Socket),
                 InodeType::Char => node(FileType::CharacterDevice),
                 InodeType::Block => node(FileType::BlockDevice),
-                InodeType::Command => Err(rustix::io::Errno::INVAL),
+                InodeType::Command => Err(Errno::INVAL),
             }
             .map_err(os)
         })?;

@@ -44,7 +44,7 @@ struct BuggyModel {
 
 impl BuggyModel {
     fn new(bug: Bug) -> BuggyModel {
-        BuggyModel { model: ModelFs::new(), bug, calls: AtomicU64::new(0) }
+        BuggyModel { model: ModelFs::with_command_files(), bug, calls: AtomicU64::new(0) }
     }
 
     /// Returns `true` if space has run out for this call.
@@ -199,7 +199,7 @@ fn a_limit_is_no_divergence_where_it_may_be() {
 
 #[test]
 fn every_pair_leaves_a_tree_that_agrees_with_itself() {
-    let start = ModelFs::new();
+    let start = ModelFs::with_command_files();
     let mut session = ProgramSession::new(&start);
     for op in base() {
         session.apply(&op).unwrap();
@@ -223,7 +223,7 @@ fn every_pair_leaves_a_tree_that_agrees_with_itself() {
 #[test]
 fn a_failed_operation_changes_nothing() {
     for op in every() {
-        let model = ModelFs::new();
+        let model = ModelFs::with_command_files();
         let mut session = ProgramSession::new(&model);
         for op in base() {
             session.apply(&op).unwrap();
@@ -239,5 +239,8 @@ fn a_failed_operation_changes_nothing() {
 fn the_model_is_as_the_model() {
     let mut ops = base();
     ops.extend(every());
-    assert_eq!(replay(&ops, &ModelFs::new(), &Rules { trees: 1, times: 1, ..Rules::default() }), Ok(()));
+    for command_files in [true, false] {
+        let rules = Rules { trees: 1, times: 1, command_files, ..Rules::default() };
+        assert_eq!(replay(&ops, &ModelFs::of(command_files), &rules), Ok(()));
+    }
 }

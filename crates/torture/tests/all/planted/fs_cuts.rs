@@ -14,7 +14,7 @@ use strum::IntoEnumIterator;
 const SEEDS: u64 = 8;
 
 /// Sequences of operations on the base tree. Together they reveal the general bugs.
-const HUNTS: [&[&str]; 15] = [
+const HUNTS: [&[&str]; 17] = [
     &["root create file n 640 0"],
     &["root write a/e 100 5000 11"],
     &["root truncate a/f 100", "root truncate a/f 3000"],
@@ -30,6 +30,8 @@ const HUNTS: [&[&str]; 15] = [
     &["root write b/g 100 4096 8", "root append b/g 10 9"],
     &["root truncate b/g 4096", "root append b/g 4096 3"],
     &["root create dir x 755 0", "root append b/p 4096 64", "root truncate b/h 0"],
+    &["root rmdir a/d", "root create dir x 755 0"],
+    &["root open #0 a/d/.isp", "root rmdir a/d", "root create dir a/d 700 0"],
 ];
 
 /// Sequences for bugs of a pool, which holds contents external to the medium.
@@ -49,6 +51,9 @@ const FULL: [&[&str]; 2] = [
 const ORPHANS: [&[&str]; 1] =
     [&["root unlink b/p", "root unlink a/e", "root unlink b/g", "root create file n 600 0"]];
 
+/// Sequences with instructions in the registers.
+const REGISTERS: [&[&str]; 1] = [&["root rmdir a/d", "root create dir x 755 0"]];
+
 /// Configuration of the file system, and the tree before a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum HuntConfig {
@@ -57,6 +62,7 @@ enum HuntConfig {
     Pool,
     Full,
     Orphans,
+    Registers,
 }
 
 /// Returns the general sequences with their configurations.
@@ -72,6 +78,9 @@ fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], HuntC
         Bug::MoreOrphansNotNoted | Bug::MoreOrphansForgotten => {
             Box::new(special().filter(|hunt| hunt.1 == HuntConfig::Orphans))
         }
+        Bug::RegistersClearedEarly | Bug::RegistersTornReported => {
+            Box::new(special().filter(|hunt| hunt.1 == HuntConfig::Registers))
+        }
         Bug::SumClearedLate | Bug::SumBeforeBytes | Bug::SumOfOtherStays => Box::new(hunts(true)),
         Bug::NamesNotCounted => Box::new(hunts(false).take(1)),
         _ => Box::new(hunts(false)),
@@ -82,14 +91,17 @@ fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], HuntC
 fn special() -> impl Iterator<Item = (&'static [&'static str], HuntConfig)> {
     let full = FULL.iter().map(|ops| (*ops, HuntConfig::Full));
     full.chain(ORPHANS.iter().map(|ops| (*ops, HuntConfig::Orphans)))
+        .chain(REGISTERS.iter().map(|ops| (*ops, HuntConfig::Registers)))
 }
 
 fn hunt(ops: &[&str], kind: HuntConfig, seed: u64) -> Result<CutReport, ()> {
     let ops: Vec<FsOp> = ops.iter().map(|line| line.parse().unwrap()).collect();
     let (sums, pool) = (kind == HuntConfig::Sums, kind == HuntConfig::Pool);
     let orphans = (kind == HuntConfig::Orphans).then_some(4);
+    let registers = kind == HuntConfig::Registers;
+    let density = Density::COARSE;
     let cuts =
-        FsCuts { density: Density::COARSE, seed, nested_one_in: 4, sums, pool, orphans, ..FsCuts::default() };
+        FsCuts { density, seed, nested_one_in: 4, sums, pool, orphans, registers, ..FsCuts::default() };
     // A planted bug may make the file system panic, which counts as found.
     catch_unwind(AssertUnwindSafe(|| cuts.run(&before(&cuts, kind), &ops))).map_err(|_| ())
 }
@@ -101,7 +113,7 @@ fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<FsOp> {
             let opens = "root open #0 b/p\nroot open #1 a/e\nroot open #2 b/g";
             [base(), frit_torture::fs::parse(opens).unwrap()].concat()
         }
-        HuntConfig::Plain | HuntConfig::Sums | HuntConfig::Pool => base(),
+        HuntConfig::Plain | HuntConfig::Sums | HuntConfig::Pool | HuntConfig::Registers => base(),
     }
 }
 
@@ -130,6 +142,7 @@ fn every_planted_bug_of_the_file_system_is_found() {
                     HuntConfig::Pool => "in a pool: ",
                     HuntConfig::Full => "without a free block: ",
                     HuntConfig::Orphans => "with few orphans: ",
+                    HuntConfig::Registers => "with registers: ",
                     HuntConfig::Plain | HuntConfig::Sums => "",
                 };
                 println!(

@@ -8,7 +8,7 @@ use frit_torture::fs::{Act, FsOp, ModelFs, OpTarget};
 
 /// Returns random operations on the base tree that change it, without open files.
 pub(crate) fn workload(seed: u64, len: usize) -> Vec<FsOp> {
-    let model = ModelFs::new();
+    let model = ModelFs::with_command_files();
     let mut session = ProgramSession::new(&model);
     for op in base() {
         let _ = session.apply(&op);
@@ -16,6 +16,7 @@ pub(crate) fn workload(seed: u64, len: usize) -> Vec<FsOp> {
     let there: Vec<Path> = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"].map(Path::new).to_vec();
     let mut drawer = OpGenerator::new(seed);
     drawer.limits = false;
+    drawer.command_files = true;
     let mut ops = Vec::new();
     while ops.len() < len {
         let op = drawer.draw(&there);
