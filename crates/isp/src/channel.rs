@@ -1,0 +1,224 @@
+//! Open command file: bytes that are written are instructions, and bytes that are read are results.
+
+mod input;
+
+use crate::engine::{Engine, Request, Ticket};
+use crate::instructions::Instruction;
+use crate::outcome::{Failure, Outcome, Status};
+use crate::source::{ResolveError, Resolver, Target};
+use crate::{binary, text};
+use input::{Form, Input, Next};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Number of instructions whose results have not been read, at most.
+const OUTSTANDING_MAX: usize = 16;
+
+/// Error of a read or write of a command file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// the results are not complete, or too many results have not been read (`EAGAIN`)
+    #[error("the results are not complete, or too many results have not been read")]
+    WouldBlock,
+}
+
+/// Operations on a command file that would not block.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Readiness {
+    /// A read returns bytes of a result.
+    pub readable: bool,
+    /// A write accepts an instruction.
+    pub writable: bool,
+}
+
+/// Instruction whose result has not been read to its end.
+struct Pending {
+    form: Form,
+    ticket: Ticket,
+    /// Bytes of the result, if a part of them was read.
+    result: Option<Vec<u8>>,
+    read: usize,
+}
+
+#[derive(Default)]
+struct State {
+    input: Input,
+    pending: VecDeque<Pending>,
+}
+
+/// Function that is called when a read may be possible.
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// State of an open command file. Dropping it cancels its instructions.
+pub struct Channel {
+    engine: Arc<Engine>,
+    state: Mutex<State>,
+    callbacks: Arc<Mutex<Vec<Callback>>>,
+}
+
+impl std::fmt::Debug for Channel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Channel").field("readiness", &self.readiness()).finish_non_exhaustive()
+    }
+}
+
+impl Channel {
+    /// Opens a command file, whose instructions are executed by `engine`.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, state: Mutex::default(), callbacks: Arc::default() }
+    }
+
+    /// Writes bytes of instructions, and begins to execute those that are complete. Their files are
+    /// found by `resolver`. Returns the number of accepted bytes, which is smaller than that of `bytes`
+    /// if too many results have not been read. Errors in instructions are results.
+    ///
+    /// # Errors
+    /// No byte was accepted, because too many results have not been read.
+    pub fn write(&self, bytes: &[u8], resolver: &dyn Resolver) -> Result<usize, ChannelError> {
+        let mut state = self.state.lock();
+        let mut accepted = 0;
+        loop {
+            if state.pending.len() >= OUTSTANDING_MAX && accepted < bytes.len() {
+                return if accepted > 0 { Ok(accepted) } else { Err(ChannelError::WouldBlock) };
+            }
+            let (used, next) = state.input.add(&bytes[accepted..]);
+            accepted += used;
+            match next {
+                Next::Instruction(form, parsed) => self.begin(&mut state, form, parsed, resolver),
+                Next::Incomplete => return Ok(accepted),
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        state: &mut State,
+        form: Form,
+        parsed: Result<Instruction, Failure>,
+        resolver: &dyn Resolver,
+    ) {
+        let request = parsed.and_then(|instruction| resolve(instruction, resolver));
+        let ticket = match request {
+            Ok(request) => self.engine.submit(request),
+            Err(failure) => Ticket::completed(Outcome::failed(failure)),
+        };
+        let callbacks = Arc::clone(&self.callbacks);
+        state.pending.push_back(Pending { form, ticket: ticket.clone(), result: None, read: 0 });
+        ticket.on_complete(move || call(&callbacks));
+    }
+
+    /// Reads up to `len` bytes of the oldest result, and waits until it is complete. A read never
+    /// returns bytes of two results. Without an instruction, it returns no bytes.
+    #[must_use]
+    pub fn read(&self, len: usize) -> Vec<u8> {
+        loop {
+            match self.try_read(len) {
+                Ok(bytes) => return bytes,
+                Err(ChannelError::WouldBlock) => {
+                    let ticket = self.state.lock().pending.front().map(|pending| pending.ticket.clone());
+                    // A wait has steps, because another reader may take the result.
+                    let _ = ticket.map(|ticket| ticket.wait_for(Duration::from_secs(1)));
+                }
+            }
+        }
+    }
+
+    /// Reads as [`read`](Self::read), without waiting.
+    ///
+    /// # Errors
+    /// The oldest result is not complete.
+    pub fn try_read(&self, len: usize) -> Result<Vec<u8>, ChannelError> {
+        let mut state = self.state.lock();
+        if state.pending.is_empty()
+            && let Some((form, failure)) = state.input.give_up()
+        {
+            let ticket = Ticket::completed(Outcome::failed(failure));
+            state.pending.push_back(Pending { form, ticket, result: None, read: 0 });
+        }
+        let Some(pending) = state.pending.front_mut() else { return Ok(Vec::new()) };
+        if pending.result.is_none() {
+            let outcome = pending.ticket.try_wait().ok_or(ChannelError::WouldBlock)?;
+            pending.result = Some(match &pending.form {
+                Form::Json => text::format(&outcome),
+                Form::Binary(structure) => binary::format(structure, &outcome),
+            });
+        }
+        let result = pending.result.as_deref().unwrap_or_default();
+        let end = pending.read.saturating_add(len).min(result.len());
+        let bytes = result[pending.read..end].to_vec();
+        pending.read = end;
+        if end == result.len() {
+            state.pending.pop_front();
+        }
+        Ok(bytes)
+    }
+
+    /// Operations that would not block.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let state = self.state.lock();
+        Readiness {
+            readable: state.pending.front().is_some_and(|pending| pending.ticket.is_complete()),
+            writable: state.pending.len() < OUTSTANDING_MAX,
+        }
+    }
+
+    /// Calls `callback` once, when an instruction is complete, and at once if the oldest one is. The
+    /// caller then tries to read again.
+    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) {
+        let state = self.state.lock();
+        if let Some(pending) = state.pending.front() {
+            self.callbacks.lock().push(Box::new(callback));
+            let ticket = pending.ticket.clone();
+            drop(state);
+            // The instruction may have completed before the callback was stored.
+            if ticket.is_complete() {
+                call(&self.callbacks);
+            }
+        } else {
+            drop(state);
+            callback();
+        }
+    }
+
+    /// Cancels all instructions. Their results have the status `cancelled`.
+    pub fn cancel(&self) {
+        self.state.lock().pending.iter().for_each(|pending| pending.ticket.cancel());
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// Calls all callbacks, and removes them.
+fn call(callbacks: &Mutex<Vec<Callback>>) {
+    let callbacks = std::mem::take(&mut *callbacks.lock());
+    callbacks.into_iter().for_each(|callback| callback());
+}
+
+/// Finds the files of an instruction.
+fn resolve(instruction: Instruction, resolver: &dyn Resolver) -> Result<Request, Failure> {
+    let source = resolver.source(&instruction.file).map_err(|error| unresolved(&instruction.file, &error))?;
+    let destination = match instruction.destination() {
+        Some(target) => Some(resolver.destination(target).map_err(|error| unresolved(target, &error))?),
+        None => None,
+    };
+    Ok(Request { instruction, source, destination })
+}
+
+fn unresolved(target: &Target, error: &ResolveError) -> Failure {
+    let status = match error {
+        ResolveError::NotFound => Status::NotFound,
+        ResolveError::Denied => Status::Denied,
+        ResolveError::NotFile => Status::Invalid,
+        ResolveError::Other(_) => Status::Io,
+    };
+    Failure::new(status, format!("{target}: {error}"))
+}

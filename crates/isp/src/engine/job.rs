@@ -1,0 +1,347 @@
+//! Instruction in execution: its parts, which threads scan in parallel and merge in order.
+//!
+//! The results depend neither on the number of threads nor on their speed. The part behind the merged
+//! ones is scanned into the total at once. A later one has results of its own, which occupy a share of
+//! the memory of the instruction; if they exceed it, the part is scanned again when its turn comes.
+
+use super::pool::{Step, Steps};
+use super::reader::{Counters, Reader, cancelled};
+use super::{EngineOptions, Request, Ticket};
+use crate::outcome::{Failure, Outcome, Status, Work};
+use crate::scan::{self, Begin, Flow, Operation, Role};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+pub(super) struct Job<O: Operation> {
+    operation: O,
+    request: Request,
+    options: Arc<EngineOptions>,
+    ticket: Ticket,
+    submitted: Instant,
+    counters: Counters,
+    /// `true` if no more bytes are needed.
+    stopped: AtomicBool,
+    state: Mutex<State<O::Results>>,
+}
+
+struct State<R> {
+    phase: Phase,
+    range: Range<u64>,
+    version: u64,
+    part_bytes: u64,
+    sequential: bool,
+    /// Number of parts.
+    parts: u64,
+    /// Number of the next part to scan.
+    next: u64,
+    /// Number of parts whose results are in the total.
+    merged: u64,
+    /// Results of parts behind those that are merged, or `None` if they exceeded their memory.
+    waiting: BTreeMap<u64, Option<R>>,
+    /// Results of the merged parts, unless a thread is using them.
+    total: Option<R>,
+    /// Number of threads that are busy with the job.
+    busy: usize,
+    restart: bool,
+    failure: Option<Failure>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Preparing,
+    Scanning,
+    Complete,
+}
+
+impl<O: Operation> Job<O> {
+    pub(super) fn new(operation: O, request: Request, options: Arc<EngineOptions>, ticket: Ticket) -> Self {
+        let state = State {
+            phase: Phase::New,
+            range: 0..0,
+            version: 0,
+            part_bytes: 1,
+            sequential: operation.sequential(),
+            parts: 0,
+            next: 0,
+            merged: 0,
+            waiting: BTreeMap::new(),
+            total: None,
+            busy: 0,
+            restart: false,
+            failure: None,
+        };
+        Self {
+            operation,
+            request,
+            options,
+            ticket,
+            submitted: Instant::now(),
+            counters: Counters::default(),
+            stopped: AtomicBool::new(false),
+            state: Mutex::new(state),
+        }
+    }
+
+    fn reader(&self, range: Range<u64>) -> Reader<'_> {
+        Reader {
+            source: &*self.request.source,
+            options: &self.options,
+            ticket: &self.ticket,
+            stopped: &self.stopped,
+            counters: &self.counters,
+            range,
+        }
+    }
+
+    /// Number of parts that may be ahead of the merged ones.
+    fn window(&self) -> u64 {
+        2 * self.options.threads as u64
+    }
+
+    fn begin(&self, role: Role, sequential: bool) -> O::Results {
+        let memory = self.request.instruction.memory_bytes;
+        let memory = if role == Role::Total { memory } else { memory / self.window() as usize };
+        self.operation.begin(Begin { role, sequential, memory })
+    }
+
+    /// Determines the range and its parts. It runs without the lock of the state.
+    fn prepare(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
+        state.phase = Phase::Preparing;
+        let prepared = MutexGuard::unlocked(state, || {
+            guarded(|| {
+                let version = self.request.source.version();
+                let range = self.request.instruction.range.within(self.request.source.len());
+                self.operation.prepare(&self.reader(range.clone()))?;
+                Ok((version, range))
+            })
+        });
+        state.phase = Phase::Scanning;
+        match prepared {
+            Ok((version, range)) => {
+                (state.version, state.range) = (version, range);
+                self.divide(state);
+            }
+            Err(failure) => state.failure = Some(failure),
+        }
+    }
+
+    /// Divides the range into parts.
+    fn divide(&self, state: &mut State<O::Results>) {
+        let bytes = state.range.end - state.range.start;
+        state.part_bytes = match self.operation.unit() {
+            _ if state.sequential => bytes.max(1),
+            scan::Unit::Blocks(size) => self.options.part_bytes.next_multiple_of(size as u64),
+            _ => self.options.part_bytes,
+        };
+        state.parts = bytes.div_ceil(state.part_bytes);
+        (state.next, state.merged, state.restart) = (0, 0, false);
+        state.waiting.clear();
+        state.total = Some(self.begin(Role::Total, state.sequential));
+        self.stopped.store(false, Ordering::Relaxed);
+    }
+
+    /// Scans a part without the lock of the state.
+    fn scan(
+        &self,
+        state: &mut MutexGuard<'_, State<O::Results>>,
+        part: u64,
+        mut results: O::Results,
+    ) -> Result<(O::Results, Flow), Failure> {
+        let begin = state.range.start + part * state.part_bytes;
+        let end = begin.saturating_add(state.part_bytes).min(state.range.end);
+        let range = state.range.clone();
+        MutexGuard::unlocked(state, || {
+            guarded(|| {
+                let mut reader = self.reader(range.clone());
+                let record_max = self.options.record_bytes_max;
+                let flow = scan::scan(
+                    &self.operation,
+                    &mut results,
+                    &mut reader,
+                    &(begin..end),
+                    &range,
+                    record_max,
+                )?;
+                Ok((results, flow))
+            })
+        })
+    }
+
+    /// Records the end of a scan or merge that has changed the total.
+    fn advance(&self, state: &mut State<O::Results>, changed: Result<(O::Results, Flow), Failure>) {
+        match changed {
+            Ok((total, flow)) => {
+                state.total = Some(total);
+                state.merged += 1;
+                match flow {
+                    Flow::Done => state.parts = state.merged,
+                    Flow::Sequential => state.restart = true,
+                    Flow::Continue | Flow::Overflow => {}
+                }
+                if flow == Flow::Done || flow == Flow::Sequential {
+                    self.stopped.store(true, Ordering::Relaxed);
+                }
+            }
+            Err(failure) => self.fail(state, failure),
+        }
+    }
+
+    fn fail(&self, state: &mut State<O::Results>, failure: Failure) {
+        let was_stopped = self.stopped.swap(true, Ordering::Relaxed);
+        if was_stopped && failure.status == Status::Cancelled && !self.ticket.is_cancelled() {
+            // The scan of a part ended early, because its results are not needed.
+            return;
+        }
+        state.failure.get_or_insert(failure);
+    }
+
+    /// Merges results that wait, in order.
+    fn merge(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
+        while state.failure.is_none() && !state.restart && state.merged < state.parts {
+            let part = state.merged;
+            if !state.waiting.contains_key(&part) {
+                return;
+            }
+            let Some(mut total) = state.total.take() else { return };
+            let changed = match state.waiting.remove(&part).flatten() {
+                Some(next) => MutexGuard::unlocked(state, || {
+                    guarded(|| {
+                        let flow = self.operation.merge(&mut total, next)?;
+                        Ok((total, flow))
+                    })
+                }),
+                None => self.scan(state, part, total),
+            };
+            self.advance(state, changed);
+        }
+    }
+
+    /// Scans the next part.
+    fn work(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
+        let part = state.next;
+        state.next += 1;
+        let total = if part == state.merged { state.total.take() } else { None };
+        if let Some(total) = total {
+            let changed = self.scan(state, part, total);
+            self.advance(state, changed);
+        } else {
+            let results = self.begin(Role::Part, state.sequential);
+            match self.scan(state, part, results) {
+                Ok((_, Flow::Sequential)) => {
+                    state.restart = true;
+                    self.stopped.store(true, Ordering::Relaxed);
+                }
+                Ok((_, Flow::Overflow)) => _ = state.waiting.insert(part, None),
+                Ok((results, Flow::Continue | Flow::Done)) => _ = state.waiting.insert(part, Some(results)),
+                Err(failure) => self.part_failed(state, part, failure),
+            }
+        }
+        self.merge(state);
+    }
+
+    /// A failure of a part may be none of the instruction, which may be done before. The part is
+    /// scanned again in its turn, and fails again.
+    fn part_failed(&self, state: &mut State<O::Results>, part: u64, failure: Failure) {
+        if matches!(failure.status, Status::Cancelled | Status::Internal) {
+            self.fail(state, failure);
+        } else {
+            state.waiting.insert(part, None);
+        }
+    }
+
+    /// Completes the instruction.
+    fn complete(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
+        state.phase = Phase::Complete;
+        let (failure, total, version) = (state.failure.take(), state.total.take(), state.version);
+        state.waiting.clear();
+        MutexGuard::unlocked(state, || {
+            let finished = guarded(|| match (failure, total) {
+                (None, Some(total)) => self.operation.finish(total),
+                (failure, _) => Err(failure.unwrap_or_else(cancelled)),
+            });
+            let changed = self.request.source.version() != version;
+            let truncated = finished.as_ref().is_ok_and(|(_, truncated)| *truncated);
+            let mut result = finished.map(|(answer, _)| answer);
+            if changed && self.request.instruction.fail_if_changed && result.is_ok() {
+                result = Err(Failure::new(
+                    Status::Changed,
+                    "the file changed during the scan; write the instruction again, or without \
+                     \"fail_if_changed\" for results of a mixture of its states",
+                ));
+            }
+            self.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
+        });
+    }
+
+    fn work_done(&self) -> Work {
+        let counters = &self.counters;
+        Work {
+            bytes_scanned: counters.bytes.load(Ordering::Relaxed),
+            wall_ns: self.submitted.elapsed().as_nanos() as u64,
+            cpu_ns: counters.cpu_ns.load(Ordering::Relaxed),
+            yields: counters.yields.load(Ordering::Relaxed),
+            yielded_ns: counters.yielded_ns.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl<O: Operation> Steps for Job<O> {
+    fn step(&self) -> Step {
+        let mut state = self.state.lock();
+        if self.ticket.is_cancelled() && state.failure.is_none() && state.phase != Phase::Complete {
+            self.fail(&mut state, cancelled());
+        }
+        let began = thread_cpu_ns();
+        state.busy += 1;
+        let mut step = Step::Blocked;
+        if state.phase == Phase::New && state.failure.is_none() {
+            self.prepare(&mut state);
+            step = Step::Worked;
+        }
+        let scanning = state.phase == Phase::Scanning && state.failure.is_none() && !state.restart;
+        if scanning && state.next < state.parts && state.next < state.merged + self.window() {
+            self.work(&mut state);
+            step = Step::Worked;
+        }
+        state.busy -= 1;
+        self.counters.cpu_ns.fetch_add(thread_cpu_ns().saturating_sub(began), Ordering::Relaxed);
+        if state.busy > 0 {
+            return if state.phase == Phase::Complete { Step::Finished } else { step };
+        }
+        if state.restart && state.failure.is_none() {
+            state.sequential = true;
+            self.divide(&mut state);
+            return Step::Worked;
+        }
+        let ended = state.phase == Phase::Scanning && state.merged == state.parts;
+        if state.phase != Phase::Complete && (state.failure.is_some() || ended) {
+            self.complete(&mut state);
+        }
+        if state.phase == Phase::Complete { Step::Finished } else { step }
+    }
+
+    fn cancel(&self) {
+        self.ticket.cancel();
+    }
+}
+
+/// Converts a panic into a failure, so that a bug in one instruction does not end the engine.
+fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        let message =
+            "the engine failed in this instruction; please report it with the instruction and the file";
+        Err(Failure::new(Status::Internal, message))
+    })
+}
+
+/// Time of a processor that the current thread has used, in nanoseconds.
+fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}

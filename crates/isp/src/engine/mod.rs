@@ -1,0 +1,129 @@
+//! Engine: threads that execute instructions.
+
+mod job;
+mod pool;
+mod priority;
+mod reader;
+mod ticket;
+
+pub use ticket::Ticket;
+
+use crate::foreground::Foreground;
+use crate::instructions::{Command, Instruction};
+use crate::outcome::{Failure, Outcome};
+use crate::scan::Operation;
+use crate::source::{Destination, Source};
+use job::Job;
+use pool::Pool;
+use std::sync::Arc;
+
+/// Configuration of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Number of threads. The default is the number of processors.
+    pub threads: usize,
+    /// `true` if the threads run only when a processor has no other work (`SCHED_IDLE`).
+    pub idle_priority: bool,
+    /// Bytes that are read by one call of a source.
+    pub chunk_bytes: usize,
+    /// Bytes of a part of a range. Parts are scanned in parallel.
+    pub part_bytes: u64,
+    /// Maximum length of a line or record in bytes. It is at least `chunk_bytes`.
+    pub record_bytes_max: usize,
+    /// Foreground requests to which the threads yield.
+    pub foreground: Arc<Foreground>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            idle_priority: false,
+            chunk_bytes: 256 << 10,
+            part_bytes: 4 << 20,
+            record_bytes_max: 1 << 20,
+            foreground: Arc::default(),
+        }
+    }
+}
+
+/// Instruction with the data that it refers to.
+#[derive(Clone)]
+pub struct Request {
+    /// Instruction.
+    pub instruction: Instruction,
+    /// Data of `instruction.file`.
+    pub source: Arc<dyn Source>,
+    /// Place for copied data, if the instruction has one.
+    pub destination: Option<Arc<dyn Destination>>,
+}
+
+/// Threads that execute instructions. They are started by the first instruction, and end when the
+/// engine is dropped.
+#[derive(Debug)]
+pub struct Engine {
+    pool: Arc<Pool>,
+    options: Arc<EngineOptions>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new(EngineOptions::default())
+    }
+}
+
+impl Engine {
+    /// Creates an engine.
+    #[must_use]
+    pub fn new(mut options: EngineOptions) -> Self {
+        options.threads = options.threads.max(1);
+        options.chunk_bytes = options.chunk_bytes.max(1);
+        options.part_bytes = options.part_bytes.max(1);
+        options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
+        Self { pool: Pool::new(options.threads, options.idle_priority), options: Arc::new(options) }
+    }
+
+    /// Configuration of the engine.
+    #[must_use]
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// Executes an instruction, and waits for its outcome.
+    #[must_use]
+    pub fn run(&self, request: Request) -> Arc<Outcome> {
+        self.submit(request).wait()
+    }
+
+    /// Begins to execute an instruction.
+    #[must_use]
+    pub fn submit(&self, request: Request) -> Ticket {
+        let ticket = Ticket::new();
+        let start = Start { engine: self, ticket: &ticket, request };
+        if let Err(failure) = Command::start(start) {
+            ticket.complete(Outcome::failed(failure));
+        }
+        ticket
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.pool.close();
+    }
+}
+
+/// Start of an instruction whose operation is not yet known.
+pub(crate) struct Start<'a> {
+    engine: &'a Engine,
+    ticket: &'a Ticket,
+    pub(crate) request: Request,
+}
+
+impl Start<'_> {
+    /// Starts the instruction with its operation.
+    pub(crate) fn with<O: Operation>(self, operation: O) -> Result<(), Failure> {
+        let job = Job::new(operation, self.request, Arc::clone(&self.engine.options), self.ticket.clone());
+        self.engine.pool.add(Arc::new(job))
+    }
+}

@@ -1,0 +1,316 @@
+//! Counts, sums, minima, maxima and means of the fields of records, by groups.
+
+mod sum;
+
+use super::{Answer, Kind, Report};
+use crate::engine::Start;
+use crate::outcome::Failure;
+use crate::records::{Cell, Condition, Decoder, Format, Number, Table};
+use crate::scan::{Begin, Flow, Head, Operation, Role, Unit, View};
+use crate::text::Keys;
+use hashbrown::HashMap;
+use serde::Serialize;
+use serde_json::Value;
+use sum::Sum;
+
+/// Memory of a group and of each of its computations, besides the bytes of its key.
+const GROUP_BYTES: usize = 160;
+const COMPUTE_BYTES: usize = 128;
+
+/// Function of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compute {
+    /// Number of records that have the field.
+    Count,
+    /// Sum of the numbers.
+    Sum,
+    /// Smallest number.
+    Min,
+    /// Largest number.
+    Max,
+    /// Mean of the numbers.
+    Mean,
+}
+
+impl Compute {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("count", Self::Count),
+        ("sum", Self::Sum),
+        ("min", Self::Min),
+        ("max", Self::Max),
+        ("mean", Self::Mean),
+    ];
+}
+
+/// Computes functions of fields of the records that meet all conditions, for each group of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Aggregate {
+    /// Functions and their fields.
+    pub compute: Vec<(Compute, String)>,
+    /// Fields by which records are grouped.
+    pub by: Vec<String>,
+    /// Format of the records.
+    pub format: Format,
+    /// Conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// Results of `Aggregate`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct AggregateAnswer {
+    /// Groups, in the order of their first records.
+    pub groups: Vec<GroupAnswer>,
+    /// Number of lines that are not JSON objects.
+    pub invalid: u64,
+}
+
+/// Results of one group.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct GroupAnswer {
+    /// Texts of the fields that define the group, or null if the records do not have the field.
+    pub by: Vec<Value>,
+    /// Number of records.
+    pub records: u64,
+    /// Results of the functions, in the order of the instruction, or null without a number.
+    pub values: Vec<Value>,
+}
+
+impl Report for AggregateAnswer {}
+
+impl Kind for Aggregate {
+    const NAME: &'static str = "aggregate";
+
+    fn parse(value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure> {
+        let form = || {
+            let names = Compute::NAMES.map(|(name, _)| name).join(", ");
+            Failure::invalid(format!(
+                "\"aggregate\" is a list of functions with fields, such as [{{\"sum\": \"size\"}}]; the functions \
+                 are {names}"
+            ))
+        };
+        let parse = |item: &Value| {
+            let object = item.as_object().filter(|object| object.len() == 1).ok_or_else(form)?;
+            let (name, field) = object.iter().next().ok_or_else(form)?;
+            let (_, compute) =
+                Compute::NAMES.into_iter().find(|(known, _)| known == name).ok_or_else(form)?;
+            Ok((compute, field.as_str().ok_or_else(form)?.to_owned()))
+        };
+        Ok(Self {
+            compute: value.as_array().ok_or_else(form)?.iter().map(parse).collect::<Result<_, _>>()?,
+            by: keys.take("by").map_or(Ok(Vec::new()), |by| keys.names("by", by))?,
+            format: Format::parse(keys)?,
+            conditions: keys.take("where").map_or(Ok(Vec::new()), Condition::parse_all)?,
+        })
+    }
+
+    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+        let fields = self.by.iter().chain(self.compute.iter().map(|(_, field)| field)).cloned().collect();
+        start.with(Aggregation {
+            table: Table::new(self.format, fields, &self.conditions)?,
+            compute: self.compute.iter().map(|(compute, _)| *compute).collect(),
+            by: self.by.len(),
+        })
+    }
+}
+
+/// Operation of `Aggregate`.
+struct Aggregation {
+    table: Table,
+    compute: Vec<Compute>,
+    /// Number of fields that define a group. They are the first ones of the table.
+    by: usize,
+}
+
+/// Groups of a part, or of all parts.
+struct Groups {
+    total: bool,
+    /// Numbers of the groups by their keys.
+    index: HashMap<Vec<u8>, usize>,
+    groups: Vec<Group>,
+    memory: usize,
+    used: usize,
+    truncated: bool,
+    /// Number of the part that is scanned.
+    part: u64,
+    key: Vec<u8>,
+}
+
+struct Group {
+    key: Vec<u8>,
+    records: u64,
+    values: Vec<Accumulated>,
+}
+
+#[derive(Clone, Default)]
+struct Accumulated {
+    present: u64,
+    numbers: u64,
+    sum: Sum,
+    min: Option<Number>,
+    max: Option<Number>,
+}
+
+impl Accumulated {
+    fn add(&mut self, cell: &Cell<'_>, part: u64) {
+        self.present += u64::from(!matches!(cell, Cell::Missing));
+        if let Some(number) = cell.number() {
+            self.numbers += 1;
+            self.sum.add(number, part);
+            self.extend(Some(number), Some(number));
+        }
+    }
+
+    fn extend(&mut self, min: Option<Number>, max: Option<Number>) {
+        if let Some(min) = min
+            && self.min.is_none_or(|least| min.compare(least).is_lt())
+        {
+            self.min = Some(min);
+        }
+        if let Some(max) = max
+            && self.max.is_none_or(|greatest| max.compare(greatest).is_gt())
+        {
+            self.max = Some(max);
+        }
+    }
+
+    fn merge(&mut self, next: &mut Self) {
+        self.present += next.present;
+        self.numbers += next.numbers;
+        self.sum.merge(&mut next.sum);
+        self.extend(next.min, next.max);
+    }
+
+    fn value(&mut self, compute: Compute) -> Value {
+        let number = |number: Option<Number>| number.map_or(Value::Null, Number::to_json);
+        match compute {
+            Compute::Count => self.present.into(),
+            _ if self.numbers == 0 => Value::Null,
+            Compute::Sum => self.sum.total().to_json(),
+            Compute::Mean => (self.sum.total().as_f64() / self.numbers as f64).into(),
+            Compute::Min => number(self.min),
+            Compute::Max => number(self.max),
+        }
+    }
+}
+
+impl Groups {
+    /// Number of the group with the current key, which is created if there is memory for it.
+    fn find(&mut self, computations: usize) -> Option<usize> {
+        if let Some(group) = self.index.get(&self.key) {
+            return Some(*group);
+        }
+        let bytes = GROUP_BYTES + 2 * self.key.len() + computations * COMPUTE_BYTES;
+        if self.truncated || self.used + bytes > self.memory {
+            self.truncated = true;
+            return None;
+        }
+        self.used += bytes;
+        let number = self.groups.len();
+        self.index.insert(self.key.clone(), number);
+        let values = vec![Accumulated::default(); computations];
+        self.groups.push(Group { key: self.key.clone(), records: 0, values });
+        Some(number)
+    }
+}
+
+impl Aggregation {
+    fn add(&self, groups: &mut Groups, cells: &[Cell<'_>]) -> Flow {
+        groups.key.clear();
+        for cell in &cells[..self.by] {
+            encode_key(&mut groups.key, cell);
+        }
+        let part = groups.part;
+        let Some(number) = groups.find(self.compute.len()) else {
+            return if groups.total { Flow::Continue } else { Flow::Overflow };
+        };
+        let group = &mut groups.groups[number];
+        group.records += 1;
+        for (value, cell) in group.values.iter_mut().zip(&cells[self.by..]) {
+            value.add(cell, part);
+        }
+        Flow::Continue
+    }
+}
+
+/// Appends a field of a key: its length plus one, or zero if it is missing, and its text.
+fn encode_key(key: &mut Vec<u8>, cell: &Cell<'_>) {
+    let text = cell.text();
+    let len = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
+    key.extend_from_slice(&len.to_le_bytes());
+    key.extend_from_slice(&text.unwrap_or_default());
+}
+
+/// Fields of a key.
+fn decode_key(mut key: &[u8]) -> Vec<Value> {
+    let mut fields = Vec::new();
+    while let Some((len, rest)) = key.split_first_chunk() {
+        let len = u64::from_le_bytes(*len) as usize;
+        let (text, rest) = rest.split_at(len.saturating_sub(1).min(rest.len()));
+        fields.push(if len == 0 { Value::Null } else { String::from_utf8_lossy(text).into() });
+        key = rest;
+    }
+    fields
+}
+
+impl Operation for Aggregation {
+    type Results = (Decoder, Groups);
+
+    fn unit(&self) -> Unit {
+        Unit::Lines
+    }
+
+    fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
+        self.table.prepare(head)
+    }
+
+    fn begin(&self, begin: Begin) -> (Decoder, Groups) {
+        let groups = Groups {
+            total: begin.role == Role::Total,
+            index: HashMap::new(),
+            groups: Vec::new(),
+            memory: begin.memory,
+            used: 0,
+            truncated: false,
+            part: 0,
+            key: Vec::new(),
+        };
+        (self.table.decoder(begin), groups)
+    }
+
+    fn view(&self, (decoder, groups): &mut (Decoder, Groups), view: View<'_>) -> Result<Flow, Failure> {
+        self.table.view(decoder, view, &mut |cells| Ok(self.add(groups, cells)))
+    }
+
+    fn end_of_part(&self, (decoder, groups): &mut (Decoder, Groups)) -> Result<Flow, Failure> {
+        let flow = self.table.end_of_part(decoder, &mut |cells| Ok(self.add(groups, cells)))?;
+        groups.part += 1;
+        Ok(flow)
+    }
+
+    fn merge(&self, total: &mut (Decoder, Groups), next: (Decoder, Groups)) -> Result<Flow, Failure> {
+        total.0.invalid += next.0.invalid;
+        let (total, next) = (&mut total.1, next.1);
+        for mut group in next.groups {
+            total.key.clone_from(&group.key);
+            let Some(number) = total.find(self.compute.len()) else { continue };
+            let into = &mut total.groups[number];
+            into.records += group.records;
+            for (value, next) in into.values.iter_mut().zip(&mut group.values) {
+                value.merge(next);
+            }
+        }
+        total.part += 1;
+        Ok(Flow::Continue)
+    }
+
+    fn finish(&self, (decoder, groups): (Decoder, Groups)) -> Result<(Answer, bool), Failure> {
+        let answer = |mut group: Group| GroupAnswer {
+            by: decode_key(&group.key),
+            records: group.records,
+            values: group.values.iter_mut().zip(&self.compute).map(|(value, f)| value.value(*f)).collect(),
+        };
+        let truncated = groups.truncated;
+        let groups = groups.groups.into_iter().map(answer).collect();
+        Ok((Answer::Aggregate(AggregateAnswer { groups, invalid: decoder.invalid }), truncated))
+    }
+}

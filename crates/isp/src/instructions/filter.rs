@@ -1,0 +1,183 @@
+//! Lines that match a pattern.
+
+use super::{Answer, Kind, Report};
+use crate::engine::Start;
+use crate::matcher::{Matcher, Pattern, without_line_feed};
+use crate::outcome::Failure;
+use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::text::Keys;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Returns the lines that match a pattern, or those that do not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Filter {
+    /// Pattern of a line without its line feed.
+    pub pattern: Pattern,
+    /// `true` for the lines that do not match.
+    pub invert: bool,
+    /// Number of lines to return, at most.
+    pub limit: Option<u64>,
+}
+
+/// Results of `Filter`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FilterAnswer {
+    /// Number of returned lines.
+    pub lines: u64,
+    /// The lines, each with a line feed.
+    #[serde(skip)]
+    pub payload: Vec<u8>,
+}
+
+impl Report for FilterAnswer {
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl Kind for Filter {
+    const NAME: &'static str = "filter";
+
+    fn parse(value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure> {
+        let pattern = Pattern::parse("filter", value)?;
+        Ok(Self { pattern, invert: keys.flag("invert")?, limit: keys.number("limit")? })
+    }
+
+    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+        start.with(Search {
+            matcher: Matcher::new(&self.pattern)?,
+            invert: self.invert,
+            limit: self.limit.unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// Calls `each` with the lines of a block that match (or do not), each with its line feed if it has
+/// one, until `each` returns `false`.
+pub(super) fn matching_lines(
+    matcher: &Matcher,
+    invert: bool,
+    block: &[u8],
+    each: &mut dyn FnMut(&[u8]) -> bool,
+) {
+    let mut from = 0;
+    loop {
+        let found = matcher.next_line(block, from);
+        let (begin, end) = found.unwrap_or((block.len(), block.len()));
+        if invert {
+            let mut between = &block[from..begin];
+            while !between.is_empty() {
+                let len = memchr::memchr(b'\n', between).map_or(between.len(), |at| at + 1);
+                if !each(&between[..len]) {
+                    return;
+                }
+                between = &between[len..];
+            }
+        } else if found.is_some() && !each(&block[begin..end]) {
+            return;
+        }
+        if found.is_none() {
+            return;
+        }
+        from = end;
+    }
+}
+
+/// Operation of `Filter`.
+struct Search {
+    matcher: Matcher,
+    invert: bool,
+    limit: u64,
+}
+
+/// Records in order, up to a limit of their number and one of their memory.
+pub(super) struct Collected {
+    pub(super) records: u64,
+    pub(super) bytes: Vec<u8>,
+    pub(super) truncated: bool,
+    role: Role,
+    memory: usize,
+}
+
+impl Collected {
+    pub(super) fn new(begin: Begin) -> Self {
+        Self { records: 0, bytes: Vec::new(), truncated: false, role: begin.role, memory: begin.memory }
+    }
+
+    pub(super) fn is_part(&self) -> bool {
+        self.role == Role::Part
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Adds a record of bytes that `write` appends. It is removed again if it exceeds the memory.
+    pub(super) fn add(&mut self, limit: u64, write: impl FnOnce(&mut Vec<u8>)) -> Flow {
+        if self.records >= limit {
+            return Flow::Done;
+        }
+        let before = self.bytes.len();
+        write(&mut self.bytes);
+        if self.bytes.len() > self.memory {
+            self.bytes.truncate(before);
+            self.truncated = true;
+            return if self.role == Role::Part { Flow::Overflow } else { Flow::Done };
+        }
+        self.records += 1;
+        if self.records >= limit { Flow::Done } else { Flow::Continue }
+    }
+
+    /// Appends the lines of the next part.
+    pub(super) fn append_lines(&mut self, next: &Self, limit: u64) -> Flow {
+        let mut rest = &next.bytes[..];
+        let fits = self.bytes.len() + rest.len() <= self.memory && self.records + next.records <= limit;
+        if fits {
+            self.bytes.extend_from_slice(rest);
+            self.records += next.records;
+            return if self.records >= limit { Flow::Done } else { Flow::Continue };
+        }
+        while let Some(line_feed) = memchr::memchr(b'\n', rest) {
+            let (line, others) = rest.split_at(line_feed + 1);
+            if self.add(limit, |bytes| bytes.extend_from_slice(line)) == Flow::Done {
+                return Flow::Done;
+            }
+            rest = others;
+        }
+        Flow::Continue
+    }
+}
+
+impl Operation for Search {
+    type Results = Collected;
+
+    fn unit(&self) -> Unit {
+        Unit::Lines
+    }
+
+    fn begin(&self, begin: Begin) -> Collected {
+        Collected::new(begin)
+    }
+
+    fn view(&self, lines: &mut Collected, view: View<'_>) -> Result<Flow, Failure> {
+        let mut flow = Flow::Continue;
+        matching_lines(&self.matcher, self.invert, view.bytes, &mut |line| {
+            flow = lines.add(self.limit, |bytes| {
+                bytes.extend_from_slice(without_line_feed(line));
+                bytes.push(b'\n');
+            });
+            flow == Flow::Continue
+        });
+        Ok(flow)
+    }
+
+    fn merge(&self, total: &mut Collected, next: Collected) -> Result<Flow, Failure> {
+        Ok(total.append_lines(&next, self.limit))
+    }
+
+    fn finish(&self, total: Collected) -> Result<(Answer, bool), Failure> {
+        let answer = FilterAnswer { lines: total.records, payload: total.bytes };
+        Ok((Answer::Filter(answer), total.truncated))
+    }
+}

@@ -1,0 +1,116 @@
+//! Matches of a regular expression: counts, and the first positions.
+
+use super::{Answer, Kind, Report};
+use crate::engine::Start;
+use crate::matcher::{Matcher, Pattern, without_line_feed};
+use crate::outcome::Failure;
+use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::text::Keys;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Counts the matches of a regular expression in lines, and the lines that match.
+///
+/// A match does not extend over lines. Matches of a line do not overlap, and empty ones are not
+/// counted (as in `grep -o`). A line with only an empty match counts as a line (as in `grep -c`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Regex {
+    /// Regular expression in the syntax of the crate `regex`. `^` and `$` match at the ends of lines.
+    pub regex: String,
+    /// Number of positions to report, at most.
+    pub positions: usize,
+}
+
+/// Results of `Regex`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RegexAnswer {
+    /// Number of matches.
+    pub count: u64,
+    /// Number of lines with a match.
+    pub lines: u64,
+    /// Positions of the first matches, ascending.
+    pub positions: Vec<u64>,
+}
+
+impl Report for RegexAnswer {}
+
+impl Kind for Regex {
+    const NAME: &'static str = "regex";
+
+    fn parse(value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure> {
+        let regex = keys.as_text("regex", value)?;
+        Ok(Self { regex, positions: keys.size("positions")?.unwrap_or(0) })
+    }
+
+    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+        let matcher = Matcher::new(&Pattern::Regex(self.regex.clone()))?;
+        start.with(Search { matcher, positions: self.positions })
+    }
+}
+
+/// Operation of `Regex`.
+struct Search {
+    matcher: Matcher,
+    positions: usize,
+}
+
+struct Found {
+    answer: RegexAnswer,
+    role: Role,
+    /// Number of positions for which there is memory.
+    max: usize,
+    overflow: bool,
+}
+
+impl Found {
+    fn add(&mut self, at: u64, wanted: usize) {
+        if self.answer.count < wanted as u64 {
+            if self.answer.positions.len() < self.max {
+                self.answer.positions.push(at);
+            } else {
+                self.overflow = true;
+            }
+        }
+        self.answer.count += 1;
+    }
+}
+
+impl Operation for Search {
+    type Results = Found;
+
+    fn unit(&self) -> Unit {
+        Unit::Lines
+    }
+
+    fn begin(&self, begin: Begin) -> Found {
+        let answer = RegexAnswer { count: 0, lines: 0, positions: Vec::new() };
+        Found { answer, role: begin.role, max: begin.memory / size_of::<u64>(), overflow: false }
+    }
+
+    fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
+        let mut from = 0;
+        while let Some((begin, end)) = self.matcher.next_line(view.bytes, from) {
+            found.answer.lines += 1;
+            for range in self.matcher.matches(without_line_feed(&view.bytes[begin..end])) {
+                if !range.is_empty() {
+                    found.add(view.at + (begin + range.start) as u64, self.positions);
+                }
+            }
+            from = end;
+        }
+        Ok(if found.overflow && found.role == Role::Part { Flow::Overflow } else { Flow::Continue })
+    }
+
+    fn merge(&self, total: &mut Found, next: Found) -> Result<Flow, Failure> {
+        let counts = (total.answer.count + next.answer.count, total.answer.lines + next.answer.lines);
+        for at in next.answer.positions {
+            total.add(at, self.positions);
+        }
+        (total.answer.count, total.answer.lines) = counts;
+        Ok(Flow::Continue)
+    }
+
+    fn finish(&self, total: Found) -> Result<(Answer, bool), Failure> {
+        Ok((Answer::Regex(total.answer), total.overflow))
+    }
+}

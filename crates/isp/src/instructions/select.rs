@@ -1,0 +1,139 @@
+//! Fields of records that meet conditions.
+
+use super::filter::Collected;
+use super::{Answer, Kind, Report};
+use crate::engine::Start;
+use crate::outcome::Failure;
+use crate::records::{Condition, Decoder, Format, Table};
+use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
+use crate::text::Keys;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Returns fields of the records that meet all conditions, in the format of the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Select {
+    /// Names of the fields, in the order of the output. In JSON, `a.b` is the key `b` below `a`.
+    pub fields: Vec<String>,
+    /// Format of the records.
+    pub format: Format,
+    /// Conditions.
+    pub conditions: Vec<Condition>,
+    /// Number of records to return, at most.
+    pub limit: Option<u64>,
+}
+
+/// Results of `Select`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SelectAnswer {
+    /// Number of returned records.
+    pub records: u64,
+    /// Number of lines that are not JSON objects.
+    pub invalid: u64,
+    /// The records, one a line (in CSV, more if a field has line feeds), without a header.
+    #[serde(skip)]
+    pub payload: Vec<u8>,
+}
+
+impl Report for SelectAnswer {
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl Kind for Select {
+    const NAME: &'static str = "select";
+
+    fn parse(value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            fields: keys.names("select", value)?,
+            format: Format::parse(keys)?,
+            conditions: keys.take("where").map_or(Ok(Vec::new()), Condition::parse_all)?,
+            limit: keys.number("limit")?,
+        })
+    }
+
+    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+        if self.fields.is_empty() {
+            return Err(Failure::invalid("\"select\" needs at least one field"));
+        }
+        start.with(Selection {
+            table: Table::new(self.format, self.fields.clone(), &self.conditions)?,
+            fields: self.fields.len(),
+            limit: self.limit.unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// Operation of `Select`.
+struct Selection {
+    table: Table,
+    fields: usize,
+    limit: u64,
+}
+
+struct Selected {
+    decoder: Decoder,
+    lines: Collected,
+    /// Ends of the records of a part.
+    ends: Vec<usize>,
+}
+
+impl Selection {
+    /// Adds a record.
+    fn add(&self, lines: &mut Collected, ends: &mut Vec<usize>, cells: &[crate::records::Cell<'_>]) -> Flow {
+        let flow = lines.add(self.limit, |line| self.table.write(line, cells, self.fields));
+        if lines.is_part() {
+            ends.push(lines.bytes.len());
+            if ends.len() * size_of::<usize>() > lines.memory() {
+                return Flow::Overflow;
+            }
+        }
+        flow
+    }
+}
+
+impl Operation for Selection {
+    type Results = Selected;
+
+    fn unit(&self) -> Unit {
+        Unit::Lines
+    }
+
+    fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
+        self.table.prepare(head)
+    }
+
+    fn begin(&self, begin: Begin) -> Selected {
+        Selected { decoder: self.table.decoder(begin), lines: Collected::new(begin), ends: Vec::new() }
+    }
+
+    fn view(&self, selected: &mut Selected, view: View<'_>) -> Result<Flow, Failure> {
+        let Selected { decoder, lines, ends } = selected;
+        self.table.view(decoder, view, &mut |cells| Ok(self.add(lines, ends, cells)))
+    }
+
+    fn end_of_part(&self, selected: &mut Selected) -> Result<Flow, Failure> {
+        let Selected { decoder, lines, ends } = selected;
+        self.table.end_of_part(decoder, &mut |cells| Ok(self.add(lines, ends, cells)))
+    }
+
+    fn merge(&self, total: &mut Selected, next: Selected) -> Result<Flow, Failure> {
+        total.decoder.invalid += next.decoder.invalid;
+        let mut begin = 0;
+        for end in next.ends {
+            let record = &next.lines.bytes[begin..end];
+            if total.lines.add(self.limit, |bytes| bytes.extend_from_slice(record)) == Flow::Done {
+                return Ok(Flow::Done);
+            }
+            begin = end;
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn finish(&self, total: Selected) -> Result<(Answer, bool), Failure> {
+        let Selected { decoder, lines, .. } = total;
+        let answer = SelectAnswer { records: lines.records, invalid: decoder.invalid, payload: lines.bytes };
+        Ok((Answer::Select(answer), lines.truncated))
+    }
+}

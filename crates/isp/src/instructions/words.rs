@@ -1,0 +1,158 @@
+//! Occurrences of words: counts, and the first positions of each word.
+
+use super::{Answer, Kind, Report};
+use crate::engine::Start;
+use crate::outcome::Failure;
+use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::search::{Searcher, WORD_BYTES_MAX, WORDS_MAX};
+use crate::text::Keys;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// Counts the occurrences of words, and locates the first ones of each word.
+///
+/// An occurrence of a word is a position of the range at which all its bytes follow in the range.
+/// Occurrences may overlap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Words {
+    /// Words: 1 to 64 of 1 to 256 bytes.
+    pub words: Vec<Vec<u8>>,
+    /// Number of positions to report of each word, at most.
+    pub positions: usize,
+}
+
+/// Results of `Words`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct WordsAnswer {
+    /// Results of each word, in the order of the instruction.
+    pub words: Vec<WordAnswer>,
+}
+
+/// Results of one word.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct WordAnswer {
+    /// The word.
+    #[serde(serialize_with = "text")]
+    pub word: Vec<u8>,
+    /// Number of occurrences.
+    pub count: u64,
+    /// Positions of the first occurrences, ascending.
+    pub positions: Vec<u64>,
+}
+
+/// Writes bytes as a string if they are UTF-8, and as `{"hex": …}` if they are not.
+fn text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serializer.serialize_str(text),
+        Err(_) => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            serializer.collect_map([("hex", hex)])
+        }
+    }
+}
+
+impl Report for WordsAnswer {}
+
+impl Words {
+    /// Checks the numbers and lengths of the words.
+    ///
+    /// # Errors
+    /// A limit is exceeded.
+    pub(crate) fn check(words: &[Vec<u8>]) -> Result<(), Failure> {
+        if words.is_empty() || words.len() > WORDS_MAX {
+            return Err(Failure::invalid(format!(
+                "there are {} words; an instruction has 1 to {WORDS_MAX}",
+                words.len()
+            )));
+        }
+        match words.iter().position(|word| word.is_empty() || word.len() > WORD_BYTES_MAX) {
+            Some(at) => Err(Failure::invalid(format!(
+                "word {} has {} bytes; a word has 1 to {WORD_BYTES_MAX}",
+                at + 1,
+                words[at].len()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kind for Words {
+    const NAME: &'static str = "words";
+
+    fn parse(value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure> {
+        let words = keys.words("words", value)?;
+        Ok(Self { words, positions: keys.size("positions")?.unwrap_or(0) })
+    }
+
+    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+        Self::check(&self.words)?;
+        start.with(Search { searcher: Searcher::new(&self.words), words: self.clone() })
+    }
+}
+
+/// Operation of `Words`.
+struct Search {
+    searcher: Searcher,
+    words: Words,
+}
+
+struct Found {
+    words: Vec<(u64, Vec<u64>)>,
+    role: Role,
+    /// Number of positions of each word for which there is memory.
+    max: usize,
+    overflow: bool,
+}
+
+impl Found {
+    /// Adds an occurrence of which the position is known.
+    fn add(&mut self, word: usize, at: u64, wanted: u64) {
+        let (count, positions) = &mut self.words[word];
+        if *count < wanted {
+            if positions.len() < self.max {
+                positions.push(at);
+            } else {
+                self.overflow = true;
+            }
+        }
+        *count += 1;
+    }
+}
+
+impl Operation for Search {
+    type Results = Found;
+
+    fn unit(&self) -> Unit {
+        Unit::Positions { overlap: self.searcher.longest().saturating_sub(1) }
+    }
+
+    fn begin(&self, begin: Begin) -> Found {
+        let number = self.words.words.len();
+        let max = begin.memory / size_of::<u64>() / number;
+        Found { words: vec![(0, Vec::new()); number], role: begin.role, max, overflow: false }
+    }
+
+    fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
+        let wanted = self.words.positions as u64;
+        self.searcher
+            .search(view.bytes, view.starts, |word, at| found.add(word, view.at + at as u64, wanted));
+        Ok(if found.overflow && found.role == Role::Part { Flow::Overflow } else { Flow::Continue })
+    }
+
+    fn merge(&self, total: &mut Found, next: Found) -> Result<Flow, Failure> {
+        for (word, (more, positions)) in next.words.into_iter().enumerate() {
+            let count = total.words[word].0 + more;
+            for at in positions {
+                total.add(word, at, self.words.positions as u64);
+            }
+            total.words[word].0 = count;
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn finish(&self, total: Found) -> Result<(Answer, bool), Failure> {
+        let words = self.words.words.iter().cloned().zip(total.words);
+        let words = words.map(|(word, (count, positions))| WordAnswer { word, count, positions }).collect();
+        Ok((Answer::Words(WordsAnswer { words }), total.overflow))
+    }
+}

@@ -1,0 +1,114 @@
+//! Conditions on lines and blocks: words, or a regular expression.
+
+use crate::instructions::Words;
+use crate::outcome::Failure;
+use crate::text::Keys;
+use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::hir::Look;
+use serde_json::Value;
+
+/// Maximum memory of a compiled regular expression, in bytes.
+const PROGRAM_BYTES_MAX: usize = 8 << 20;
+
+/// Pattern of a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// At least one of the words occurs.
+    Words(Vec<Vec<u8>>),
+    /// The regular expression matches. `^` and `$` match at the ends of lines.
+    Regex(String),
+}
+
+impl Pattern {
+    /// Reads `{"words": […]}` or `{"regex": "…"}`.
+    pub(crate) fn parse(key: &'static str, value: &Value) -> Result<Self, Failure> {
+        let mut keys = Keys::new(key, value)?;
+        let words = keys.take("words").map(|words| keys.words("words", words)).transpose()?;
+        let regex = keys.text("regex")?;
+        keys.finish()?;
+        match (words, regex) {
+            (Some(words), None) => Ok(Self::Words(words)),
+            (None, Some(regex)) => Ok(Self::Regex(regex)),
+            _ => Err(Failure::invalid(format!("{key:?} has either \"words\" or \"regex\""))),
+        }
+    }
+}
+
+/// Compiled pattern.
+pub(crate) struct Matcher {
+    regex: Regex,
+    /// `true` if a search in a block of lines finds the first line that matches. The begin and the end
+    /// of the text (`\A`, `\z`) are those of a line, so a search in a block would miss them. The same
+    /// is true at carriage returns with the flag `R`.
+    blocks: bool,
+}
+
+impl Matcher {
+    pub(crate) fn new(pattern: &Pattern) -> Result<Self, Failure> {
+        let pattern = match pattern {
+            Pattern::Regex(regex) => regex.clone(),
+            Pattern::Words(words) => {
+                Words::check(words)?;
+                alternatives(words)
+            }
+        };
+        let explain = |error: &dyn std::fmt::Display| {
+            Failure::invalid(format!("the regular expression {pattern:?} is not valid: {error}"))
+        };
+        let mut syntax = regex_syntax::ParserBuilder::new();
+        let hir =
+            syntax.multi_line(true).utf8(false).build().parse(&pattern).map_err(|error| explain(&error))?;
+        let looks = hir.properties().look_set();
+        let regex = RegexBuilder::new(&pattern)
+            .multi_line(true)
+            .size_limit(PROGRAM_BYTES_MAX)
+            .dfa_size_limit(PROGRAM_BYTES_MAX)
+            .build()
+            .map_err(|error| explain(&error))?;
+        let of_text = [Look::Start, Look::End, Look::StartCRLF, Look::EndCRLF];
+        Ok(Self { regex, blocks: !of_text.into_iter().any(|look| looks.contains(look)) })
+    }
+
+    /// Returns `true` if a line without its line feed, or a block, matches.
+    pub(crate) fn is_match(&self, record: &[u8]) -> bool {
+        self.regex.is_match(record)
+    }
+
+    /// Matches in a line, in order and without overlaps.
+    pub(crate) fn matches<'a>(&'a self, line: &'a [u8]) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
+        self.regex.find_iter(line).map(|found| found.range())
+    }
+
+    /// Begin and end (with the line feed) of the first line at or behind `from` that matches. `from` is
+    /// the begin of a line.
+    ///
+    /// If a line matches alone, a search in the block finds a match that begins in this line or before:
+    /// the same bytes match there, since line feeds have the effect of the ends of a text. The line of
+    /// what was found may not match alone, so each one is tested.
+    pub(crate) fn next_line(&self, block: &[u8], mut from: usize) -> Option<(usize, usize)> {
+        while from < block.len() {
+            let found = if self.blocks { self.regex.find_at(block, from)?.start() } else { from };
+            if found >= block.len() && block.ends_with(b"\n") {
+                return None;
+            }
+            let begin = memchr::memrchr(b'\n', &block[from..found]).map_or(from, |at| from + at + 1);
+            let end = memchr::memchr(b'\n', &block[found..]).map_or(block.len(), |at| found + at + 1);
+            if self.is_match(without_line_feed(&block[begin..end])) {
+                return Some((begin, end));
+            }
+            from = end;
+        }
+        None
+    }
+}
+
+/// Line without its line feed.
+pub(crate) fn without_line_feed(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
+}
+
+/// Regular expression that matches the given bytes.
+fn alternatives(words: &[Vec<u8>]) -> String {
+    let words = words.iter().map(|word| word.iter().map(|byte| format!("\\x{byte:02x}")).collect::<String>());
+    format!("(?-u:{})", words.collect::<Vec<_>>().join("|"))
+}

@@ -1,0 +1,167 @@
+//! Conditions on the fields of a record.
+
+use super::{Cell, Number};
+use crate::matcher::{Matcher, Pattern};
+use crate::outcome::Failure;
+use serde_json::Value;
+use std::cmp::Ordering;
+
+/// Comparison of a field with a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `contains`: the text of the field contains the value.
+    Contains,
+    /// `matches`: the value is a regular expression that matches the text of the field.
+    Matches,
+    /// `exists`: the record has the field. There is no value.
+    Exists,
+    /// `missing`: the record does not have the field. There is no value.
+    Missing,
+}
+
+impl Comparison {
+    const NAMES: [(&'static str, Self); 10] = [
+        ("=", Self::Equal),
+        ("!=", Self::NotEqual),
+        ("<", Self::Less),
+        ("<=", Self::LessOrEqual),
+        (">", Self::Greater),
+        (">=", Self::GreaterOrEqual),
+        ("contains", Self::Contains),
+        ("matches", Self::Matches),
+        ("exists", Self::Exists),
+        ("missing", Self::Missing),
+    ];
+
+    fn accepts(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+            Self::Contains | Self::Matches | Self::Exists | Self::Missing => false,
+        }
+    }
+}
+
+/// Condition on a field. A number is compared with fields that are numbers, and a string with the text
+/// of fields. A condition on a field that the record does not have, or that is not a number, is false.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Condition {
+    /// Name of the field.
+    pub field: String,
+    /// Comparison.
+    pub comparison: Comparison,
+    /// Value: a number, a string, a boolean, or null if the comparison has none.
+    pub value: Value,
+}
+
+impl Condition {
+    /// Reads `[["field", ">", 5], …]`.
+    pub(crate) fn parse_all(value: &Value) -> Result<Vec<Self>, Failure> {
+        let form = || {
+            let names = Comparison::NAMES.map(|(name, _)| name).join(" ");
+            Failure::invalid(format!(
+                "\"where\" is a list of conditions [\"field\", comparison, value]; the comparisons are {names}, \
+                 and the last two have no value"
+            ))
+        };
+        let conditions = value.as_array().ok_or_else(form)?;
+        let parse = |condition: &Value| {
+            let (field, comparison, value) = match condition.as_array().map(Vec::as_slice) {
+                Some([field, comparison]) => (field, comparison, &Value::Null),
+                Some([field, comparison, value]) => (field, comparison, value),
+                _ => return Err(form()),
+            };
+            let (Some(field), Some(name)) = (field.as_str(), comparison.as_str()) else { return Err(form()) };
+            let (_, comparison) =
+                Comparison::NAMES.into_iter().find(|(known, _)| *known == name).ok_or_else(form)?;
+            let unary = matches!(comparison, Comparison::Exists | Comparison::Missing);
+            let comparable = value.is_number() || value.is_string() || value.is_boolean();
+            if unary != value.is_null() || !unary && !comparable {
+                return Err(form());
+            }
+            Ok(Self { field: field.into(), comparison, value: value.clone() })
+        };
+        conditions.iter().map(parse).collect()
+    }
+}
+
+/// Condition in the form in which records are tested.
+pub(crate) struct Test {
+    /// Number of the field in the list of fields that the instruction reads.
+    field: usize,
+    comparison: Comparison,
+    value: TestValue,
+}
+
+enum TestValue {
+    None,
+    Number(Number),
+    Text(Vec<u8>),
+    Pattern(Matcher),
+}
+
+impl Test {
+    /// Compiles a condition. The field is added to the list of fields that the instruction reads.
+    pub(crate) fn new(condition: &Condition, fields: &mut Vec<String>) -> Result<Self, Failure> {
+        let text = match &condition.value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        let value = match (condition.comparison, &condition.value) {
+            (Comparison::Exists | Comparison::Missing, _) => TestValue::None,
+            (Comparison::Matches, _) => TestValue::Pattern(Matcher::new(&Pattern::Regex(text))?),
+            (Comparison::Contains, _) => TestValue::Text(text.into_bytes()),
+            (_, Value::Number(number)) => {
+                TestValue::Number(Number::from_json(number).ok_or_else(|| {
+                    Failure::invalid(format!("{number} is not a number that can be compared"))
+                })?)
+            }
+            _ => TestValue::Text(text.into_bytes()),
+        };
+        let field = field_index(fields, &condition.field);
+        Ok(Self { field, comparison: condition.comparison, value })
+    }
+
+    /// Returns `true` if a record with these values of the fields meets the condition.
+    pub(crate) fn accepts(&self, cells: &[Cell<'_>]) -> bool {
+        let Some(cell) = cells.get(self.field) else { return false };
+        match &self.value {
+            TestValue::None => matches!(cell, Cell::Missing) == (self.comparison == Comparison::Missing),
+            TestValue::Number(value) => {
+                cell.number().is_some_and(|number| self.comparison.accepts(number.compare(*value)))
+            }
+            TestValue::Pattern(matcher) => cell.text().is_some_and(|text| matcher.is_match(&text)),
+            TestValue::Text(value) => cell.text().is_some_and(|text| {
+                if self.comparison == Comparison::Contains {
+                    memchr::memmem::find(&text, value).is_some()
+                } else {
+                    self.comparison.accepts((*text).cmp(value.as_slice()))
+                }
+            }),
+        }
+    }
+}
+
+/// Number of a field in a list, to which it is added if necessary.
+pub(crate) fn field_index(fields: &mut Vec<String>, field: &str) -> usize {
+    fields.iter().position(|known| known == field).unwrap_or_else(|| {
+        fields.push(field.into());
+        fields.len() - 1
+    })
+}

@@ -1,0 +1,114 @@
+//! Fields of CSV records.
+
+use crate::outcome::{Failure, Status};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+/// Maximum size of a record in bytes, and of the number of its fields.
+const RECORD_MAX: usize = 1 << 20;
+
+/// Reader of CSV that gets its input in pieces.
+pub(crate) struct CsvReader {
+    reader: Reader,
+    /// Fields of the current record without quotes, one after the other.
+    fields: Vec<u8>,
+    /// Ends of the fields.
+    ends: Vec<usize>,
+    bytes_used: usize,
+    ends_used: usize,
+}
+
+impl CsvReader {
+    pub(crate) fn new(delimiter: u8) -> Self {
+        Self {
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            fields: vec![0; 1024],
+            ends: vec![0; 64],
+            bytes_used: 0,
+            ends_used: 0,
+        }
+    }
+
+    /// Reads a piece, and calls `each` with every record that ends in it until it returns `false`. An
+    /// empty piece is the end of the input, which ends the last record.
+    pub(crate) fn read(
+        &mut self,
+        mut piece: &[u8],
+        each: &mut dyn FnMut(&CsvRecord<'_>) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        loop {
+            let (result, read, bytes, ends) = self.reader.read_record(
+                piece,
+                &mut self.fields[self.bytes_used..],
+                &mut self.ends[self.ends_used..],
+            );
+            piece = &piece[read..];
+            self.bytes_used += bytes;
+            self.ends_used += ends;
+            match result {
+                ReadRecordResult::InputEmpty | ReadRecordResult::End => return Ok(()),
+                ReadRecordResult::OutputFull => grow(&mut self.fields)?,
+                ReadRecordResult::OutputEndsFull => grow(&mut self.ends)?,
+                ReadRecordResult::Record => {
+                    let record = CsvRecord { fields: &self.fields, ends: &self.ends[..self.ends_used] };
+                    let go_on = each(&record)?;
+                    (self.bytes_used, self.ends_used) = (0, 0);
+                    if !go_on {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn grow<T: Clone + Default>(buffer: &mut Vec<T>) -> Result<(), Failure> {
+    let len = buffer.len() * 2;
+    if len > RECORD_MAX {
+        return Err(Failure::new(
+            Status::RecordTooLong,
+            format!(
+                "a record of CSV has more than {RECORD_MAX} bytes or fields; this happens also if a quote is not \
+                 closed"
+            ),
+        ));
+    }
+    buffer.resize(len, T::default());
+    Ok(())
+}
+
+/// Record of CSV.
+pub(crate) struct CsvRecord<'a> {
+    fields: &'a [u8],
+    ends: &'a [usize],
+}
+
+impl<'a> CsvRecord<'a> {
+    /// Returns a field without its quotes.
+    pub(crate) fn field(&self, index: usize) -> Option<&'a [u8]> {
+        let end = *self.ends.get(index)?;
+        let begin = if index == 0 { 0 } else { self.ends[index - 1] };
+        self.fields.get(begin..end)
+    }
+
+    /// Number of fields.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+}
+
+/// Appends a field to a line of CSV, with quotes if it needs them.
+pub(crate) fn write_field(line: &mut Vec<u8>, field: &[u8], delimiter: u8) {
+    let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\r' | b'\n');
+    if !field.iter().any(special) {
+        line.extend_from_slice(field);
+        return;
+    }
+    line.push(b'"');
+    for byte in field {
+        if *byte == b'"' {
+            line.push(b'"');
+        }
+        line.push(*byte);
+    }
+    line.push(b'"');
+}

@@ -1,0 +1,153 @@
+//! Division of a range into parts, and of the bytes of a part into views of an operation.
+//!
+//! A view is a slice in the memory of the source wherever possible. Bytes are copied only where
+//! something that belongs together (an occurrence, a line, a block) spans two pieces.
+
+mod blocks;
+mod lines;
+mod windows;
+
+use crate::instructions::Answer;
+use crate::outcome::Failure;
+use std::ops::Range;
+
+/// Things that an operation needs undivided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unit {
+    /// Every position with this many bytes behind it.
+    Positions {
+        /// Bytes of a view behind the last position of the view.
+        overlap: usize,
+    },
+    /// Lines with their line feed. The last one may have none.
+    Lines,
+    /// Blocks of a size. The last one may be shorter.
+    Blocks(usize),
+}
+
+/// Bytes for an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    /// Position of the first byte in the source.
+    pub(crate) at: u64,
+    /// Whole units.
+    pub(crate) bytes: &'a [u8],
+    /// Number of positions that belong to the view, in views of positions. Else the number of bytes.
+    pub(crate) starts: usize,
+}
+
+/// Continuation of a scan or a merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// The scan goes on.
+    Continue,
+    /// The results are complete; later bytes do not matter.
+    Done,
+    /// The results of a part exceed its memory. The part is scanned again when its predecessors are
+    /// merged, into the total.
+    Overflow,
+    /// The data cannot be divided. The range is scanned again as one part.
+    Sequential,
+}
+
+/// Role of a set of results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Results of one part.
+    Part,
+    /// Results of all parts up to the current one. They are cut at the limit of memory.
+    Total,
+}
+
+/// Conditions under which results are collected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    /// Role of the results.
+    pub(crate) role: Role,
+    /// `true` if the range is scanned as one part.
+    pub(crate) sequential: bool,
+    /// Bytes that the results may occupy.
+    pub(crate) memory: usize,
+}
+
+/// Operation of an instruction on the data of a range.
+pub(crate) trait Operation: Send + Sync + 'static {
+    /// Results of a part, or of all parts.
+    type Results: Send + 'static;
+
+    /// Units of the views.
+    fn unit(&self) -> Unit;
+
+    /// Returns `true` if the range has to be scanned as one part.
+    fn sequential(&self) -> bool {
+        false
+    }
+
+    /// Prepares the operation with the first bytes of the range (for a header).
+    fn prepare(&self, _head: &dyn Head) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Creates empty results.
+    fn begin(&self, begin: Begin) -> Self::Results;
+
+    /// Processes a view. The views of a part ascend, and are consecutive.
+    fn view(&self, results: &mut Self::Results, view: View<'_>) -> Result<Flow, Failure>;
+
+    /// Ends the scan of a part.
+    fn end_of_part(&self, _results: &mut Self::Results) -> Result<Flow, Failure> {
+        Ok(Flow::Continue)
+    }
+
+    /// Appends the results of the next part to those of its predecessors.
+    fn merge(&self, total: &mut Self::Results, next: Self::Results) -> Result<Flow, Failure>;
+
+    /// Converts the results, and says whether they were cut at the limit of memory.
+    fn finish(&self, total: Self::Results) -> Result<(Answer, bool), Failure>;
+}
+
+/// Access to the beginning of the range.
+pub(crate) trait Head {
+    /// Position of the first byte of the range.
+    fn start(&self) -> u64;
+
+    /// Returns the first bytes of the range, at most `len`.
+    fn first(&self, len: usize) -> Result<Vec<u8>, Failure>;
+}
+
+/// Bytes of one part, in order.
+pub(crate) trait Bytes {
+    /// Calls `each` with consecutive pieces of these bytes until it returns `false`. The caller has a
+    /// chance to stop the scan between chunks.
+    fn read(&mut self, bytes: Range<u64>, each: &mut EachPiece<'_>) -> Result<(), Failure>;
+}
+
+/// Scans the units that begin in `part`, which is a part of `range`.
+pub(crate) fn scan<O: Operation>(
+    operation: &O,
+    results: &mut O::Results,
+    bytes: &mut dyn Bytes,
+    part: &Range<u64>,
+    range: &Range<u64>,
+    record_max: usize,
+) -> Result<Flow, Failure> {
+    let mut flow = Flow::Continue;
+    let mut view = |view: View<'_>| {
+        if flow == Flow::Continue && !view.bytes.is_empty() {
+            flow = operation.view(results, view)?;
+        }
+        Ok(flow == Flow::Continue)
+    };
+    match operation.unit() {
+        Unit::Positions { overlap } => windows::scan(bytes, part, range, overlap, &mut view)?,
+        Unit::Lines => lines::scan(bytes, part, range, record_max, &mut view)?,
+        Unit::Blocks(size) => blocks::scan(bytes, part, size, &mut view)?,
+    }
+    if flow == Flow::Continue { operation.end_of_part(results) } else { Ok(flow) }
+}
+
+/// Function that processes a piece at a position, and returns `true` if the scan goes on.
+pub(crate) type EachPiece<'a> = dyn FnMut(u64, &[u8]) -> Result<bool, Failure> + 'a;
+
+/// Function that processes a view, and returns `true` if the scan goes on.
+type Each<'a> = dyn FnMut(View<'_>) -> Result<bool, Failure> + 'a;

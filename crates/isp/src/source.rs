@@ -1,0 +1,128 @@
+//! Data that the engine reads and writes, and the names by which instructions refer to it.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// Error of a read or write of data.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);
+
+/// Bytes that the engine reads: the contents of a file, or extents of a volume.
+pub trait Source: Send + Sync {
+    /// Size in bytes.
+    fn len(&self) -> u64;
+
+    /// Returns `true` if there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `each` with consecutive pieces that together are the bytes `at..at + len`. Holes are
+    /// zeros. A call sees one state of these bytes, and two calls may see different ones.
+    ///
+    /// # Errors
+    /// The bytes cannot be read, or are not all below the size.
+    fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError>;
+
+    /// Number that differs after each change of bytes or size.
+    fn version(&self) -> u64;
+}
+
+/// Place where `copy` writes bytes.
+pub trait Destination: Send + Sync {
+    /// Writes `data` at the position `at`.
+    ///
+    /// # Errors
+    /// The bytes cannot be written.
+    fn write(&self, at: u64, data: &[u8]) -> Result<(), SourceError>;
+}
+
+impl Source for Vec<u8> {
+    fn len(&self) -> u64 {
+        self.as_slice().len() as u64
+    }
+
+    fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        let piece = usize::try_from(at).ok().and_then(|at| self.get(at..at.checked_add(len)?));
+        each(piece.ok_or_else(|| SourceError(format!("bytes {at}+{len} are behind the end")))?);
+        Ok(())
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+/// File that an instruction refers to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Path below the directory of the command file, without `..`.
+    Name(PathBuf),
+    /// Inode number.
+    Inode(u64),
+}
+
+impl Target {
+    /// Creates a target from a path below the directory of the command file.
+    ///
+    /// # Errors
+    /// A message for the user if the path is empty, absolute, or has `..` or a zero byte.
+    pub fn name(path: impl Into<PathBuf>) -> Result<Self, String> {
+        let path = path.into();
+        let below = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let normal = path.components().any(|part| matches!(part, Component::Normal(_)));
+        if below && normal && !has_zero(&path) {
+            return Ok(Self::Name(path));
+        }
+        Err(format!(
+            "the path {path:?} is not below the directory of the command file; name a file in it or in its \
+             subdirectories, without a leading / and without .."
+        ))
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Name(path) => write!(f, "{path:?}"),
+            Self::Inode(inode) => write!(f, "inode {inode}"),
+        }
+    }
+}
+
+fn has_zero(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().contains(&0)
+}
+
+/// Failure to find a target, or to get access to it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// there is no such file
+    #[error("there is no such file")]
+    NotFound,
+    /// the caller has no right to access the file
+    #[error("the caller has no right to access the file")]
+    Denied,
+    /// the file is not a regular file
+    #[error("the file is not a regular file")]
+    NotFile,
+    /// another failure, with a message
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Finds targets of instructions, with the rights of the caller that wrote them.
+pub trait Resolver {
+    /// Finds a file to read.
+    ///
+    /// # Errors
+    /// The file does not exist, or the caller may not read it.
+    fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError>;
+
+    /// Finds a file to write.
+    ///
+    /// # Errors
+    /// The file does not exist, or the caller may not write it.
+    fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError>;
+}

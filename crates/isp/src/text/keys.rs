@@ -1,0 +1,135 @@
+//! Keys of a JSON object, with messages about those that are wrong.
+
+use crate::outcome::Failure;
+use serde_json::{Map, Value};
+
+/// Keys of a JSON object. Each one that is taken is known, and others are errors.
+pub(crate) struct Keys<'a> {
+    place: &'static str,
+    map: &'a Map<String, Value>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(place: &'static str, value: &'a Value) -> Result<Self, Failure> {
+        let map =
+            value.as_object().ok_or_else(|| Failure::invalid(format!("{place} is not a JSON object")))?;
+        Ok(Self { place, map, known: Vec::new() })
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    /// Returns the value of a key.
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Value> {
+        self.known.push(key);
+        self.map.get(key)
+    }
+
+    /// Fails if the object has a key that was not taken.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        match self.map.keys().find(|key| !self.known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(key) => {
+                let known = self.known.join(", ");
+                Err(Failure::invalid(format!(
+                    "{} has the unknown key {key:?}; its keys are {known}",
+                    self.place
+                )))
+            }
+        }
+    }
+
+    fn wrong(&self, key: &str, form: &str) -> Failure {
+        let value = self.map.get(key).unwrap_or(&Value::Null);
+        wrong(key, value, form)
+    }
+
+    /// Returns the string of a key.
+    pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, Failure> {
+        let value = self.take(key);
+        value.map(|value| self.as_text(key, value)).transpose()
+    }
+
+    pub(crate) fn as_text(&self, key: &str, value: &Value) -> Result<String, Failure> {
+        value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, value, "a string"))
+    }
+
+    /// Returns the whole number of a key.
+    pub(crate) fn number(&mut self, key: &'static str) -> Result<Option<u64>, Failure> {
+        let value = self.take(key);
+        value.map(|value| value.as_u64().ok_or_else(|| self.wrong(key, "a whole number from 0"))).transpose()
+    }
+
+    /// Returns a number that is a size in memory.
+    pub(crate) fn size(&mut self, key: &'static str) -> Result<Option<usize>, Failure> {
+        let number = self.number(key)?;
+        number.map(|n| usize::try_from(n).map_err(|_| self.wrong(key, "a smaller number"))).transpose()
+    }
+
+    pub(crate) fn float(&mut self, key: &'static str) -> Result<Option<f64>, Failure> {
+        let value = self.take(key);
+        value.map(|value| value.as_f64().ok_or_else(|| self.wrong(key, "a number"))).transpose()
+    }
+
+    /// Returns the boolean of a key, or `false` without the key.
+    pub(crate) fn flag(&mut self, key: &'static str) -> Result<bool, Failure> {
+        Ok(self.optional_flag(key)?.unwrap_or(false))
+    }
+
+    pub(crate) fn optional_flag(&mut self, key: &'static str) -> Result<Option<bool>, Failure> {
+        let value = self.take(key);
+        value.map(|value| value.as_bool().ok_or_else(|| self.wrong(key, "true or false"))).transpose()
+    }
+
+    /// Reads one of several names.
+    pub(crate) fn one_of<T: Copy>(
+        &self,
+        key: &str,
+        value: &Value,
+        names: &[(&'static str, T)],
+    ) -> Result<T, Failure> {
+        let name = value.as_str();
+        names.iter().find(|(known, _)| Some(*known) == name).map(|(_, value)| *value).ok_or_else(|| {
+            let known: Vec<_> = names.iter().map(|(known, _)| *known).collect();
+            wrong(key, value, &format!("one of {}", known.join(", ")))
+        })
+    }
+
+    /// Reads a list of strings.
+    pub(crate) fn names(&self, key: &str, value: &Value) -> Result<Vec<String>, Failure> {
+        let names = value.as_array().map(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+        let names = names.flatten().ok_or_else(|| wrong(key, value, "a list of strings"))?;
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Reads a list of words: strings, or bytes as `{"hex": "00ff"}`.
+    pub(crate) fn words(&self, key: &str, value: &Value) -> Result<Vec<Vec<u8>>, Failure> {
+        let form = || wrong(key, value, "a list of strings, or of bytes such as {\"hex\": \"00ff\"}");
+        let word = |item: &Value| match item {
+            Value::String(word) => Some(word.as_bytes().to_vec()),
+            Value::Object(object) if object.len() == 1 => from_hex(object.get("hex")?.as_str()?),
+            _ => None,
+        };
+        let words = value.as_array().ok_or_else(form)?;
+        words.iter().map(|item| word(item).ok_or_else(form)).collect()
+    }
+}
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);
+    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}
+
+fn wrong(key: &str, value: &Value, form: &str) -> Failure {
+    let mut text = value.to_string();
+    if text.len() > 100 {
+        let end = (0..=100).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    Failure::invalid(format!("{key:?} is {text}; it must be {form}"))
+}

@@ -1,0 +1,114 @@
+//! JSON form of instructions and results: one line for an instruction, and one line and a payload for
+//! a result.
+
+mod keys;
+
+pub(crate) use keys::Keys;
+
+use crate::instructions::{Answer, ByteRange, Command, Instruction, MEMORY_BYTES_DEFAULT};
+use crate::outcome::{Failure, Outcome, Status, Work};
+use crate::source::Target;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Maximum length of an instruction in its JSON form, in bytes.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// Largest limit of the memory of an instruction: 1 GiB.
+const MEMORY_BYTES_MAX: usize = 1 << 30;
+
+/// Reads an instruction in its JSON form.
+///
+/// # Errors
+/// The text is not an instruction. The message names the key or the position, and what is possible.
+pub fn parse(line: &[u8]) -> Result<Instruction, Failure> {
+    let value = parse_value(line)?;
+    let mut keys = Keys::new("the instruction", &value)?;
+    let command = take_command(&mut keys)?;
+    let file = match (keys.text("file")?, keys.number("inode")?) {
+        (Some(name), None) => Target::name(name).map_err(Failure::invalid)?,
+        (None, Some(inode)) => Target::Inode(inode),
+        _ => return Err(Failure::invalid("an instruction names its file with either \"file\" or \"inode\"")),
+    };
+    let range = ByteRange { offset: keys.number("offset")?.unwrap_or(0), length: keys.number("length")? };
+    let memory_bytes = keys.size("memory")?.unwrap_or(MEMORY_BYTES_DEFAULT);
+    check_memory(memory_bytes)?;
+    let fail_if_changed = keys.flag("fail_if_changed")?;
+    keys.finish()?;
+    Ok(Instruction { command, file, range, memory_bytes, fail_if_changed })
+}
+
+/// Reads the computation of an instruction in its JSON form, without the file.
+pub(crate) fn parse_command(text: &[u8]) -> Result<Command, Failure> {
+    let value = parse_value(text)?;
+    let mut keys = Keys::new("the instruction", &value)?;
+    let command = take_command(&mut keys)?;
+    keys.finish()?;
+    Ok(command)
+}
+
+pub(crate) fn check_memory(bytes: usize) -> Result<(), Failure> {
+    if bytes <= MEMORY_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("the limit of memory is {bytes} bytes; it is at most {MEMORY_BYTES_MAX}")))
+}
+
+fn parse_value(line: &[u8]) -> Result<Value, Failure> {
+    if line.len() > LINE_BYTES_MAX {
+        return Err(Failure::invalid(format!(
+            "the instruction has {} bytes; it has at most {LINE_BYTES_MAX}",
+            line.len()
+        )));
+    }
+    serde_json::from_slice(line).map_err(|error| {
+        let example = "{\"words\": [\"error\"], \"file\": \"log.txt\"}";
+        Failure::invalid(format!(
+            "the instruction is not valid JSON: {error}; an instruction is like {example}"
+        ))
+    })
+}
+
+fn take_command(keys: &mut Keys<'_>) -> Result<Command, Failure> {
+    let mut names = Command::NAMES.iter().filter(|name| keys.has(name));
+    let (Some(name), None) = (names.next(), names.next()) else {
+        let known = Command::NAMES.join(", ");
+        return Err(Failure::invalid(format!("an instruction has exactly one of the keys {known}")));
+    };
+    let value = keys.take(name).unwrap_or(&Value::Null);
+    Command::parse(name, value, keys)
+}
+
+/// Line of a result.
+#[derive(Serialize)]
+struct Reply<'a> {
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(flatten)]
+    answer: Option<&'a Answer>,
+    changed: bool,
+    truncated: bool,
+    payload_bytes: usize,
+    #[serde(flatten)]
+    work: Work,
+}
+
+/// Result of an instruction in its JSON form: a line, and then the payload.
+#[must_use]
+pub fn format(outcome: &Outcome) -> Vec<u8> {
+    let payload = outcome.result.as_ref().map_or(&[][..], Answer::payload);
+    let reply = Reply {
+        status: outcome.status(),
+        error: outcome.result.as_ref().err().map(|failure| failure.message.as_str()),
+        answer: outcome.result.as_ref().ok(),
+        changed: outcome.changed,
+        truncated: outcome.truncated,
+        payload_bytes: payload.len(),
+        work: outcome.work,
+    };
+    // A reply has only strings, numbers and lists, which can always be written.
+    let mut line = serde_json::to_vec(&reply).unwrap_or_default();
+    line.push(b'\n');
+    line.extend_from_slice(payload);
+    line
+}
