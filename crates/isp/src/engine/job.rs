@@ -4,18 +4,22 @@
 //! ones is scanned into the total at once. A later one has results of its own, which occupy a share of
 //! the memory of the instruction; if they exceed it, the part is scanned again when its turn comes.
 
+mod completion;
+mod state;
+mod thread;
+
 use super::pool::{Step, Steps};
 use super::reader::{Counters, Reader, cancelled};
 use super::{EngineOptions, Request, Ticket};
-use crate::outcome::{Failure, Outcome, Status, Work};
+use crate::outcome::{Failure, Status};
 use crate::scan::{self, Begin, Flow, Operation, Role};
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::BTreeMap;
+use state::{Phase, State};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use thread::{cpu_ns, guarded};
 
 pub(super) struct Job<O: Operation> {
     operation: O,
@@ -29,53 +33,9 @@ pub(super) struct Job<O: Operation> {
     state: Mutex<State<O::Results>>,
 }
 
-struct State<R> {
-    phase: Phase,
-    range: Range<u64>,
-    version: u64,
-    part_bytes: u64,
-    sequential: bool,
-    /// Number of parts.
-    parts: u64,
-    /// Number of the next part to scan.
-    next: u64,
-    /// Number of parts whose results are in the total.
-    merged: u64,
-    /// Results of parts behind those that are merged, or `None` if they exceeded their memory.
-    waiting: BTreeMap<u64, Option<R>>,
-    /// Results of the merged parts, unless a thread is using them.
-    total: Option<R>,
-    /// Number of threads that are busy with the job.
-    busy: usize,
-    restart: bool,
-    failure: Option<Failure>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    New,
-    Preparing,
-    Scanning,
-    Complete,
-}
-
 impl<O: Operation> Job<O> {
     pub(super) fn new(operation: O, request: Request, options: Arc<EngineOptions>, ticket: Ticket) -> Self {
-        let state = State {
-            phase: Phase::New,
-            range: 0..0,
-            version: 0,
-            part_bytes: 1,
-            sequential: operation.sequential(),
-            parts: 0,
-            next: 0,
-            merged: 0,
-            waiting: BTreeMap::new(),
-            total: None,
-            busy: 0,
-            restart: false,
-            failure: None,
-        };
+        let state = State::new(operation.sequential());
         Self {
             operation,
             request,
@@ -254,41 +214,6 @@ impl<O: Operation> Job<O> {
             state.waiting.insert(part, None);
         }
     }
-
-    /// Completes the instruction.
-    fn complete(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
-        state.phase = Phase::Complete;
-        let (failure, total, version) = (state.failure.take(), state.total.take(), state.version);
-        state.waiting.clear();
-        MutexGuard::unlocked(state, || {
-            let finished = guarded(|| match (failure, total) {
-                (None, Some(total)) => self.operation.finish(total),
-                (failure, _) => Err(failure.unwrap_or_else(cancelled)),
-            });
-            let changed = self.request.source.version() != version;
-            let truncated = finished.as_ref().is_ok_and(|(_, truncated)| *truncated);
-            let mut result = finished.map(|(answer, _)| answer);
-            if changed && self.request.instruction.fail_if_changed && result.is_ok() {
-                result = Err(Failure::new(
-                    Status::Changed,
-                    "the file changed during the scan; write the instruction again, or without \
-                     \"fail_if_changed\" for results of a mixture of its states",
-                ));
-            }
-            self.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
-        });
-    }
-
-    fn work_done(&self) -> Work {
-        let counters = &self.counters;
-        Work {
-            bytes_scanned: counters.bytes.load(Ordering::Relaxed),
-            wall_ns: self.submitted.elapsed().as_nanos() as u64,
-            cpu_ns: counters.cpu_ns.load(Ordering::Relaxed),
-            yields: counters.yields.load(Ordering::Relaxed),
-            yielded_ns: counters.yielded_ns.load(Ordering::Relaxed),
-        }
-    }
 }
 
 impl<O: Operation> Steps for Job<O> {
@@ -297,7 +222,7 @@ impl<O: Operation> Steps for Job<O> {
         if self.ticket.is_cancelled() && state.failure.is_none() && state.phase != Phase::Complete {
             self.fail(&mut state, cancelled());
         }
-        let began = thread_cpu_ns();
+        let began = cpu_ns();
         state.busy += 1;
         let mut step = Step::Blocked;
         if state.phase == Phase::New && state.failure.is_none() {
@@ -310,7 +235,7 @@ impl<O: Operation> Steps for Job<O> {
             step = Step::Worked;
         }
         state.busy -= 1;
-        self.counters.cpu_ns.fetch_add(thread_cpu_ns().saturating_sub(began), Ordering::Relaxed);
+        self.counters.cpu_ns.fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
         if state.busy > 0 {
             return if state.phase == Phase::Complete { Step::Finished } else { step };
         }
@@ -329,19 +254,4 @@ impl<O: Operation> Steps for Job<O> {
     fn cancel(&self) {
         self.ticket.cancel();
     }
-}
-
-/// Converts a panic into a failure, so that a bug in one instruction does not end the engine.
-fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        let message =
-            "the engine failed in this instruction; please report it with the instruction and the file";
-        Err(Failure::new(Status::Internal, message))
-    })
-}
-
-/// Time of a processor that the current thread has used, in nanoseconds.
-fn thread_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

@@ -1,17 +1,19 @@
 //! Counts, sums, minima, maxima and means of the fields of records, by groups.
 
+mod accumulated;
+mod key;
 mod sum;
 
 use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
-use crate::records::{Cell, Condition, Decoder, Format, Number, Table};
+use crate::records::{Cell, Condition, Decoder, Format, Table};
 use crate::scan::{Begin, Flow, Head, Operation, Role, Unit, View};
 use crate::text::Keys;
+use accumulated::Accumulated;
 use hashbrown::HashMap;
 use serde::Serialize;
 use serde_json::Value;
-use sum::Sum;
 
 /// Memory of a group and of each of its computations, besides the bytes of its key.
 const GROUP_BYTES: usize = 160;
@@ -141,58 +143,6 @@ struct Group {
     values: Vec<Accumulated>,
 }
 
-#[derive(Clone, Default)]
-struct Accumulated {
-    present: u64,
-    numbers: u64,
-    sum: Sum,
-    min: Option<Number>,
-    max: Option<Number>,
-}
-
-impl Accumulated {
-    fn add(&mut self, cell: &Cell<'_>, part: u64) {
-        self.present += u64::from(!matches!(cell, Cell::Missing));
-        if let Some(number) = cell.number() {
-            self.numbers += 1;
-            self.sum.add(number, part);
-            self.extend(Some(number), Some(number));
-        }
-    }
-
-    fn extend(&mut self, min: Option<Number>, max: Option<Number>) {
-        if let Some(min) = min
-            && self.min.is_none_or(|least| min.compare(least).is_lt())
-        {
-            self.min = Some(min);
-        }
-        if let Some(max) = max
-            && self.max.is_none_or(|greatest| max.compare(greatest).is_gt())
-        {
-            self.max = Some(max);
-        }
-    }
-
-    fn merge(&mut self, next: &mut Self) {
-        self.present += next.present;
-        self.numbers += next.numbers;
-        self.sum.merge(&mut next.sum);
-        self.extend(next.min, next.max);
-    }
-
-    fn value(&mut self, compute: Compute) -> Value {
-        let number = |number: Option<Number>| number.map_or(Value::Null, Number::to_json);
-        match compute {
-            Compute::Count => self.present.into(),
-            _ if self.numbers == 0 => Value::Null,
-            Compute::Sum => self.sum.total().to_json(),
-            Compute::Mean => (self.sum.total().as_f64() / self.numbers as f64).into(),
-            Compute::Min => number(self.min),
-            Compute::Max => number(self.max),
-        }
-    }
-}
-
 impl Groups {
     /// Number of the group with the current key, which is created if there is memory for it.
     fn find(&mut self, computations: usize) -> Option<usize> {
@@ -217,7 +167,7 @@ impl Aggregation {
     fn add(&self, groups: &mut Groups, cells: &[Cell<'_>]) -> Flow {
         groups.key.clear();
         for cell in &cells[..self.by] {
-            encode_key(&mut groups.key, cell);
+            key::encode(&mut groups.key, cell);
         }
         let part = groups.part;
         let Some(number) = groups.find(self.compute.len()) else {
@@ -230,26 +180,6 @@ impl Aggregation {
         }
         Flow::Continue
     }
-}
-
-/// Appends a field of a key: its length plus one, or zero if it is missing, and its text.
-fn encode_key(key: &mut Vec<u8>, cell: &Cell<'_>) {
-    let text = cell.text();
-    let len = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
-    key.extend_from_slice(&len.to_le_bytes());
-    key.extend_from_slice(&text.unwrap_or_default());
-}
-
-/// Fields of a key.
-fn decode_key(mut key: &[u8]) -> Vec<Value> {
-    let mut fields = Vec::new();
-    while let Some((len, rest)) = key.split_first_chunk() {
-        let len = u64::from_le_bytes(*len) as usize;
-        let (text, rest) = rest.split_at(len.saturating_sub(1).min(rest.len()));
-        fields.push(if len == 0 { Value::Null } else { String::from_utf8_lossy(text).into() });
-        key = rest;
-    }
-    fields
 }
 
 impl Operation for Aggregation {
@@ -305,7 +235,7 @@ impl Operation for Aggregation {
 
     fn finish(&self, (decoder, groups): (Decoder, Groups)) -> Result<(Answer, bool), Failure> {
         let answer = |mut group: Group| GroupAnswer {
-            by: decode_key(&group.key),
+            by: key::decode(&group.key),
             records: group.records,
             values: group.values.iter_mut().zip(&self.compute).map(|(value, f)| value.value(*f)).collect(),
         };

@@ -1,0 +1,47 @@
+//! Outcome of a job.
+
+use super::super::reader::cancelled;
+use super::Job;
+use super::state::{Phase, State};
+use super::thread::guarded;
+use crate::outcome::{Failure, Outcome, Status, Work};
+use crate::scan::Operation;
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+
+impl<O: Operation> Job<O> {
+    /// Completes the instruction.
+    pub(super) fn complete(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
+        state.phase = Phase::Complete;
+        let (failure, total, version) = (state.failure.take(), state.total.take(), state.version);
+        state.waiting.clear();
+        MutexGuard::unlocked(state, || {
+            let finished = guarded(|| match (failure, total) {
+                (None, Some(total)) => self.operation.finish(total),
+                (failure, _) => Err(failure.unwrap_or_else(cancelled)),
+            });
+            let changed = self.request.source.version() != version;
+            let truncated = finished.as_ref().is_ok_and(|(_, truncated)| *truncated);
+            let mut result = finished.map(|(answer, _)| answer);
+            if changed && self.request.instruction.fail_if_changed && result.is_ok() {
+                result = Err(Failure::new(
+                    Status::Changed,
+                    "the file changed during the scan; write the instruction again, or without \
+                     \"fail_if_changed\" for results of a mixture of its states",
+                ));
+            }
+            self.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
+        });
+    }
+
+    fn work_done(&self) -> Work {
+        let counters = &self.counters;
+        Work {
+            bytes_scanned: counters.bytes.load(Ordering::Relaxed),
+            wall_ns: self.submitted.elapsed().as_nanos() as u64,
+            cpu_ns: counters.cpu_ns.load(Ordering::Relaxed),
+            yields: counters.yields.load(Ordering::Relaxed),
+            yielded_ns: counters.yielded_ns.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Panics and processor time of the threads of a job.
+
+use crate::outcome::{Failure, Status};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Converts a panic into a failure, so that a bug in one instruction does not end the engine.
+pub(super) fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        let message =
+            "the engine failed in this instruction; please report it with the instruction and the file";
+        Err(Failure::new(Status::Internal, message))
+    })
+}
+
+/// Time of a processor that the current thread has used, in nanoseconds.
+pub(super) fn cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}

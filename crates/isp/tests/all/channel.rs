@@ -1,0 +1,209 @@
+//! Command files: instructions in pieces, results in order, readiness and callbacks.
+
+use crate::binary::structure;
+use crate::support::{Pieces, Setting, Written};
+use frit_isp::{
+    Channel, ChannelError, Destination, Engine, EngineOptions, Foreground, ResolveError, Resolver, Source,
+    Target,
+};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Files by their names.
+pub(crate) struct Directory(HashMap<String, Arc<Pieces>>);
+
+impl Directory {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
+        Self(
+            files
+                .iter()
+                .map(|(name, data)| ((*name).into(), Arc::new(Pieces::new(*data, &[3, 0, 5]))))
+                .collect(),
+        )
+    }
+}
+
+impl Resolver for Directory {
+    fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError> {
+        let Target::Name(name) = target else { return Err(ResolveError::Denied) };
+        let found = self.0.get(name.to_str().unwrap()).ok_or(ResolveError::NotFound)?;
+        Ok(Arc::<Pieces>::clone(found))
+    }
+
+    fn destination(&self, _: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
+        Ok(Arc::<Written>::default())
+    }
+}
+
+pub(crate) fn channel() -> Channel {
+    Channel::new(Arc::new(Setting::plain().engine()))
+}
+
+fn directory() -> Directory {
+    Directory::new(&[("log.txt", b"an error\na warning\nan error"), ("dir/empty", b"")])
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
+}
+
+#[test]
+fn a_line_is_answered_by_a_line() {
+    let channel = channel();
+    let line = b"{\"words\":[\"error\",\"warn\",{\"hex\":\"ff\"}],\"positions\":1,\"file\":\"log.txt\"}\n";
+    assert_eq!(channel.write(line, &directory()), Ok(line.len()));
+    let reply = json(&channel.read(1 << 16));
+    assert_eq!(reply["status"], "ok");
+    assert_eq!(reply["words"][0], serde_json::json!({"word": "error", "count": 2, "positions": [3]}));
+    assert_eq!(reply["words"][2]["word"]["hex"], "ff");
+    assert_eq!((&reply["changed"], &reply["truncated"]), (&false.into(), &false.into()));
+    assert!(reply["wall_ns"].as_u64().unwrap() > 0);
+    assert!(channel.read(100).is_empty(), "no instruction is outstanding");
+}
+
+#[test]
+fn a_payload_follows_the_line() {
+    let channel = channel();
+    let line = b"{\"filter\":{\"words\":[\"error\"]},\"file\":\"log.txt\"}";
+    channel.write(line, &directory()).unwrap();
+    // Small reads continue where the last one ended.
+    let mut reply = Vec::new();
+    loop {
+        let bytes = channel.read(7);
+        if bytes.is_empty() {
+            break;
+        }
+        reply.extend_from_slice(&bytes);
+    }
+    let line = reply.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    assert_eq!(json(&reply[..line])["payload_bytes"], 18);
+    assert_eq!(&reply[line..], b"an error\nan error\n");
+}
+
+#[test]
+fn instructions_in_pieces_and_together_are_answered_in_order() {
+    let mut bytes = b"\n {\"checksum\":\"xxh3\",\"file\":\"dir/empty\"}\n".to_vec();
+    bytes.extend_from_slice(&structure(&["error"]));
+    bytes.extend_from_slice(b"{\"regex\":\"^an\",\"file\":\"log.txt\"}\n\n{\"no\": 1}\nnonsense\n");
+    for piece in [1, 2, 7, 4096, 10_000] {
+        let channel = channel();
+        for part in bytes.chunks(piece) {
+            assert_eq!(channel.write(part, &directory()), Ok(part.len()));
+        }
+        assert_eq!(json(&channel.read(9000))["checksum"], "2d06800538d394c2");
+        let reply = channel.read(9000);
+        assert_eq!((&reply[..8], reply[2656]), (&b"fritISP1"[..], 2), "pieces of {piece}");
+        assert_eq!(json(&channel.read(9000))["lines"], 2);
+        let error = json(&channel.read(9000))["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("exactly one of the keys words, regex"), "{error}");
+        assert!(json(&channel.read(9000))["error"].as_str().unwrap().contains("line 1 column 2"));
+        assert!(channel.read(9000).is_empty());
+    }
+}
+
+#[test]
+fn errors_name_what_is_wrong_and_what_is_possible() {
+    for (line, text) in [
+        (r#"{"words":["a"]}"#, "either \"file\" or \"inode\""),
+        (r#"{"words":["a"],"file":"a","inode":1}"#, "either"),
+        (r#"{"words":["a"],"file":"../a"}"#, "without .."),
+        (r#"{"words":["a"],"file":"/a"}"#, "leading /"),
+        (r#"{"words":["a"],"inode":1}"#, "no right"),
+        (r#"{"words":["a"],"file":"missing"}"#, "no such file"),
+        (
+            r#"{"words":["a"],"fil":"log.txt","file":"log.txt"}"#,
+            "unknown key \"fil\"; its keys are words, positions",
+        ),
+        (r#"{"words":"a","file":"log.txt"}"#, "a list of strings"),
+        (r#"{"words":[],"file":"log.txt"}"#, "1 to 64"),
+        (r#"{"words":["a"],"offset":-1,"file":"log.txt"}"#, "\"offset\" is -1"),
+        (r#"{"words":["a"],"memory":9999999999,"file":"log.txt"}"#, "at most 1073741824"),
+        (r#"{"checksum":"md5","file":"log.txt"}"#, "crc32c, crc64-nvme, sha256, xxh3, blake3"),
+        (r#"{"select":["a"],"file":"log.txt"}"#, "\"format\" is missing"),
+        (r#"{"select":["a"],"format":"xml","file":"log.txt"}"#, "\"csv\" or \"jsonl\""),
+        (r#"{"select":["a"],"format":"jsonl","where":[["a"]],"file":"log.txt"}"#, "comparisons are = != <"),
+        (r#"{"aggregate":[{"median":"a"}],"format":"jsonl","file":"log.txt"}"#, "count, sum, min, max, mean"),
+        (
+            r#"{"histogram":{"field":"a","low":2,"high":1,"bins":2},"format":"jsonl","file":"log.txt"}"#,
+            "below",
+        ),
+        (r#"{"copy":{"regex":"a"},"file":"log.txt"}"#, "needs \"to\""),
+        (r#"{"copy":{"regex":"a"},"to":"log.txt","file":"log.txt"}"#, "overwrite"),
+        (r#"{"copy":{"regex":"a"},"to":"x","block":0,"file":"log.txt"}"#, "1 to 1048576"),
+        (r#"{"filter":{"regex":"(","words":["a"]},"file":"log.txt"}"#, "either \"words\" or \"regex\""),
+    ] {
+        let channel = channel();
+        channel.write(line.as_bytes(), &directory()).unwrap();
+        let reply = json(&channel.read(9000));
+        let error = reply["error"].as_str().unwrap_or_else(|| panic!("{line}: {reply}")).to_owned();
+        assert!(error.contains(text), "{line}: {error}");
+    }
+}
+
+#[test]
+fn results_that_are_not_read_limit_instructions() {
+    let channel = channel();
+    let line = b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n";
+    let many = line.repeat(20);
+    assert_eq!(channel.write(&many, &directory()), Ok(16 * line.len()));
+    assert_eq!(channel.write(line, &directory()), Err(ChannelError::WouldBlock));
+    assert!(!channel.readiness().writable);
+    assert!(!channel.read(1000).is_empty());
+    assert!(channel.readiness().writable);
+    assert_eq!(channel.write(line, &directory()), Ok(line.len()));
+}
+
+#[test]
+fn a_read_before_the_end_of_an_instruction_is_an_error_result() {
+    let channel = channel();
+    channel.write(b"{\"words\":", &directory()).unwrap();
+    assert!(json(&channel.read(1000))["error"].as_str().unwrap().contains("not valid JSON"));
+    channel.write(&structure(&["a"])[..100], &directory()).unwrap();
+    let reply = channel.read(5000);
+    assert_eq!((reply.len(), reply[3460]), (4096, 1));
+    channel.write(&vec![b'x'; 100_000], &directory()).unwrap();
+    assert!(json(&channel.read(1000))["error"].as_str().unwrap().contains("at most 65536"));
+    assert!(channel.read(10).is_empty());
+}
+
+#[test]
+fn readiness_and_callbacks_follow_the_engine() {
+    let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
+    let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };
+    let channel = Channel::new(Arc::new(Engine::new(options)));
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = || {
+        let calls = Arc::clone(&calls);
+        move || _ = calls.fetch_add(1, Ordering::SeqCst)
+    };
+    channel.on_ready(count());
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "nothing to wait for");
+    let guard = foreground.enter();
+    channel.write(b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n", &directory()).unwrap();
+    assert_eq!(channel.try_read(100), Err(ChannelError::WouldBlock));
+    assert!(!channel.readiness().readable);
+    channel.on_ready(count());
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    drop(guard);
+    assert!(!channel.read(1).is_empty());
+    while calls.load(Ordering::SeqCst) < 2 {
+        std::thread::yield_now();
+    }
+    assert!(channel.readiness().readable, "the rest of the result");
+    channel.on_ready(count());
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_cancelled_instruction_has_a_result() {
+    let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
+    let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };
+    let channel = Channel::new(Arc::new(Engine::new(options)));
+    let _guard = foreground.enter();
+    channel.write(b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n", &directory()).unwrap();
+    channel.cancel();
+    assert_eq!(json(&channel.read(1000))["status"], "cancelled");
+}

@@ -1,0 +1,196 @@
+//! Cancellation, changes during a scan, errors of reads, and the foreground gate.
+
+use crate::support::{Pieces, Setting};
+use frit_isp::{
+    Algorithm, Checksum, Command, Engine, EngineOptions, Foreground, Regex, Request, Source, SourceError,
+    Status, Words,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+fn words() -> Command {
+    Command::Words(Words { words: vec![b"a".to_vec()], positions: 3 })
+}
+
+fn request(source: Arc<dyn Source>, command: Command) -> Request {
+    Request { instruction: Setting::plain().instruction(command, 1 << 20), source, destination: None }
+}
+
+/// Endless file whose reads are counted.
+#[derive(Default)]
+struct Endless(AtomicU64);
+
+impl Source for Endless {
+    fn len(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn read(&self, _: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        each(&vec![b'\n'; len]);
+        Ok(())
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_cancelled_instruction_ends() {
+    for (threads, command) in [
+        (1, words()),
+        (3, words()),
+        (2, Command::Regex(Regex { regex: "a".into(), positions: 0 })),
+        (2, Command::Checksum(Checksum { algorithm: Algorithm::Sha256 })),
+    ] {
+        let engine = Setting { threads, ..Setting::plain() }.engine();
+        let source = Arc::new(Endless::default());
+        let ticket = engine.submit(request(Arc::<Endless>::clone(&source), command));
+        until("the scan begins", || source.0.load(Ordering::SeqCst) > 3);
+        assert!(ticket.try_wait().is_none());
+        let called = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&called);
+        ticket.on_complete(move || flag.store(true, Ordering::SeqCst));
+        ticket.cancel();
+        let outcome = ticket.wait();
+        assert_eq!(outcome.status(), Status::Cancelled);
+        until("the callback is called", || called.load(Ordering::SeqCst));
+        let reads = source.0.load(Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(source.0.load(Ordering::SeqCst), reads, "reads after the end");
+    }
+}
+
+#[test]
+fn an_engine_that_is_dropped_cancels_its_instructions() {
+    let engine = Setting::plain().engine();
+    let tickets: Vec<_> =
+        (0..5).map(|_| engine.submit(request(Arc::new(Endless::default()), words()))).collect();
+    drop(engine);
+    assert!(tickets.iter().all(|ticket| ticket.wait().status() == Status::Cancelled));
+}
+
+#[test]
+fn a_short_instruction_does_not_wait_for_a_long_one() {
+    let engine = Setting { threads: 1, ..Setting::plain() }.engine();
+    let long = engine.submit(request(Arc::new(Endless::default()), words()));
+    let short = engine.run(request(Arc::new(Pieces::new(*b"banana", &[])), words()));
+    assert_eq!(short.status(), Status::Ok);
+    assert!(!long.is_complete());
+}
+
+#[test]
+fn a_change_during_the_scan_is_reported() {
+    for (change_after, fail_if_changed) in [(0, false), (0, true), (5, false), (5, true), (u64::MAX, true)] {
+        let mut source = Pieces::new(vec![b'a'; 1000], &[]);
+        source.change_after = change_after;
+        let mut request = request(Arc::new(source), words());
+        request.instruction.fail_if_changed = fail_if_changed;
+        let outcome = Setting::plain().engine().run(request);
+        let changes = change_after < 10;
+        assert_eq!(outcome.changed, changes);
+        let expected = if changes && fail_if_changed { Status::Changed } else { Status::Ok };
+        assert_eq!(outcome.status(), expected);
+    }
+}
+
+#[test]
+fn bytes_that_cannot_be_read_are_named() {
+    for threads in 1..=4 {
+        let mut source = Pieces::new(vec![b'a'; 4000], &[]);
+        source.broken_at = Some(3000);
+        let outcome =
+            Setting { threads, ..Setting::plain() }.engine().run(request(Arc::new(source), words()));
+        assert_eq!(outcome.status(), Status::Io);
+        let message = outcome.result.clone().unwrap_err().message;
+        assert!(message.contains("2944 to 3008") && message.contains("broken"), "{message}");
+    }
+}
+
+#[test]
+fn the_engine_yields_to_foreground_requests() {
+    let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
+    let engine = Engine::new(EngineOptions {
+        threads: 2,
+        chunk_bytes: 64,
+        part_bytes: 128,
+        foreground: Arc::clone(&foreground),
+        ..EngineOptions::default()
+    });
+    let source = Arc::new(Endless::default());
+    let ticket = engine.submit(request(Arc::<Endless>::clone(&source), words()));
+    until("the scan begins", || source.0.load(Ordering::SeqCst) > 10);
+    let guard = foreground.enter();
+    let second = foreground.enter();
+    // Each thread may have passed the gate before the requests began.
+    std::thread::sleep(Duration::from_millis(20));
+    let reads = source.0.load(Ordering::SeqCst);
+    drop(second);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(source.0.load(Ordering::SeqCst), reads, "progress during a foreground request");
+    drop(guard);
+    until("the scan goes on", || source.0.load(Ordering::SeqCst) > reads + 10);
+    // Waits end by a cancellation too.
+    let guard = foreground.enter();
+    ticket.cancel();
+    let outcome = ticket.wait();
+    drop(guard);
+    assert!(outcome.work.yields >= 2, "{outcome:?}");
+    assert!(outcome.work.yielded_ns >= 50_000_000, "{outcome:?}");
+    assert!(foreground.yields() >= outcome.work.yields);
+}
+
+#[test]
+fn the_engine_is_never_starved() {
+    let foreground = Arc::new(Foreground::new(Duration::from_millis(2)));
+    let engine = Engine::new(EngineOptions {
+        threads: 1,
+        chunk_bytes: 64,
+        idle_priority: true,
+        foreground: Arc::clone(&foreground),
+        ..EngineOptions::default()
+    });
+    let _guard = foreground.enter();
+    let outcome = engine.run(request(Arc::new(Pieces::new(vec![b'a'; 640], &[])), words()));
+    assert_eq!(outcome.status(), Status::Ok);
+    assert_eq!(outcome.work.yields, 10);
+}
+
+#[test]
+fn the_work_of_an_instruction_is_measured() {
+    let source = Arc::new(Pieces::new(vec![b'a'; 1 << 20], &[]));
+    let engine = Setting { threads: 1, chunk_bytes: 4096, part_bytes: 1 << 16, ..Setting::plain() }.engine();
+    let work = engine.run(request(source, words())).work;
+    assert_eq!(work.bytes_scanned, 1 << 20);
+    assert!(work.cpu_ns > 0 && work.wall_ns >= work.cpu_ns, "{work:?}");
+    assert_eq!(work.yields, 0);
+}
+
+#[test]
+fn a_bug_in_a_source_does_not_end_the_engine() {
+    struct Panics;
+    impl Source for Panics {
+        fn len(&self) -> u64 {
+            1000
+        }
+        fn read(&self, _: u64, _: usize, _: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+            panic!("planted");
+        }
+        fn version(&self) -> u64 {
+            0
+        }
+    }
+    let engine = Setting::plain().engine();
+    assert_eq!(engine.run(request(Arc::new(Panics), words())).status(), Status::Internal);
+    assert_eq!(engine.run(request(Arc::new(Pieces::new(*b"a", &[])), words())).status(), Status::Ok);
+}

@@ -1,0 +1,79 @@
+//! Copies, compared with a filter of lines and blocks.
+
+use crate::support::{Pieces, Setting, Written, data, setting};
+use frit_isp::{
+    Answer, Command, Copy, CopyAnswer, Destination, Outcome, Pattern, RecordUnit, Request, SourceError,
+    Status, Target,
+};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn copy(unit: RecordUnit, invert: bool, limit: Option<u64>, at: u64) -> Copy {
+    let to = Target::name("copy").unwrap();
+    Copy { pattern: Pattern::Words(vec![b"ab".to_vec()]), invert, limit, unit, to, at }
+}
+
+fn run(
+    setting: &Setting,
+    data: &[u8],
+    copy: Copy,
+    memory: usize,
+    destination: Arc<dyn Destination>,
+) -> Arc<Outcome> {
+    let instruction = setting.instruction(Command::Copy(copy), memory);
+    let source = Arc::new(Pieces::new(data, &setting.sizes));
+    setting.engine().run(Request { instruction, source, destination: Some(destination) })
+}
+
+proptest! {
+    #[test]
+    fn a_copy_has_the_records_that_match(
+        data in data(), size in proptest::option::of(1_usize..200), invert: bool,
+        limit in proptest::option::of(0_u64..10), at in 0_u64..50, memory in 0_usize..2000, setting in setting(),
+    ) {
+        let range = &data[setting.range(&data)];
+        let records: Vec<&[u8]> = match size {
+            Some(size) => range.chunks(size).collect(),
+            None => range.split_inclusive(|byte| *byte == b'\n').collect(),
+        };
+        let matches = |record: &&&[u8]| record.windows(2).any(|part| part == b"ab") != invert;
+        let limited = limit.unwrap_or(u64::MAX) as usize;
+        let expected: Vec<_> = records.iter().filter(matches).take(limited).copied().collect();
+        let unit = size.map_or(RecordUnit::Lines, RecordUnit::Blocks);
+        let written = Arc::new(Written::default());
+        let copy = copy(unit, invert, limit, at);
+        let outcome = run(&setting, &data, copy, memory, Arc::<Written>::clone(&written));
+        let bytes = expected.concat();
+        let answer = CopyAnswer { records: expected.len() as u64, bytes: bytes.len() as u64 };
+        prop_assert_eq!(&outcome.result, &Ok(Answer::Copy(answer)));
+        let written = written.0.lock();
+        prop_assert_eq!(written.get(at as usize..).unwrap_or_default(), &bytes);
+    }
+}
+
+#[test]
+fn a_copy_to_its_source_is_refused() {
+    let setting = Setting::plain();
+    let mut instruction =
+        setting.instruction(Command::Copy(copy(RecordUnit::Lines, false, None, 0)), 1 << 20);
+    instruction.file = Target::name("copy").unwrap();
+    let source = Arc::new(Pieces::new(*b"ab", &[]));
+    let destination: Option<Arc<dyn Destination>> = Some(Arc::<Written>::default());
+    let outcome = setting.engine().run(Request { instruction, source, destination });
+    assert_eq!(outcome.status(), Status::Invalid);
+}
+
+#[test]
+fn a_destination_that_fails_is_named() {
+    struct Full;
+    impl Destination for Full {
+        fn write(&self, _: u64, _: &[u8]) -> Result<(), SourceError> {
+            Err(SourceError("no space left".into()))
+        }
+    }
+    let copy = copy(RecordUnit::Lines, false, None, 7);
+    let outcome = run(&Setting::plain(), b"ab\n", copy, 1 << 20, Arc::new(Full));
+    let failure = outcome.result.clone().unwrap_err();
+    assert_eq!(failure.status, Status::Io);
+    assert!(failure.message.contains("byte 7") && failure.message.contains("no space left"), "{failure}");
+}

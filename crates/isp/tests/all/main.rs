@@ -1,0 +1,17 @@
+//! Integration tests of the crate, in one program.
+
+// Clippy does not recognize helper functions as tests.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
+mod binary;
+mod channel;
+mod control;
+mod copy;
+mod foreign;
+mod lines;
+mod page;
+mod parsers;
+mod records;
+mod sums;
+mod support;
+mod words;
