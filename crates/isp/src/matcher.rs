@@ -112,3 +112,42 @@ fn alternatives(words: &[Vec<u8>]) -> String {
     let words = words.iter().map(|word| word.iter().map(|byte| format!("\\x{byte:02x}")).collect::<String>());
     format!("(?-u:{})", words.collect::<Vec<_>>().join("|"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Matcher, Pattern};
+
+    type Lines = Vec<(usize, usize)>;
+
+    /// Lines that a search in a block finds, and those that match alone.
+    fn both(expression: &str, block: &[u8]) -> (Lines, Lines) {
+        let matcher = Matcher::new(&Pattern::Regex(expression.into())).unwrap();
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some((begin, end)) = matcher.next_line(block, from) {
+            found.push((begin, end));
+            from = end;
+        }
+        let (mut alone, mut begin) = (Vec::new(), 0);
+        for line in block.split_inclusive(|byte| *byte == b'\n') {
+            let end = begin + line.len();
+            if matcher.is_match(super::without_line_feed(line)) {
+                alone.push((begin, end));
+            }
+            begin = end;
+        }
+        (found, alone)
+    }
+
+    #[test]
+    fn a_search_in_a_block_finds_the_lines_that_match_alone() {
+        let blocks = ["ab", "b\na", "a\n", "\n", "\n\n", "a\r\nb\r\n", "\r\n\r", "ab\n\nb\na b", "x\ny\nz"];
+        let expressions =
+            ["$", "^", "", r"\z", r"\A", r"(?R)\r$", r"(?R)$", r"a\s*b", r"\s$", "z|y", r"(?-m)a$"];
+        for expression in expressions {
+            for block in blocks {
+                let (found, alone) = both(expression, block.as_bytes());
+                assert_eq!(found, alone, "{expression:?} in {block:?}");
+            }
+        }
+    }
+}

@@ -9,13 +9,12 @@ mod state;
 mod thread;
 
 use super::pool::{Step, Steps};
-use super::reader::{Counters, Reader, cancelled};
+use super::reader::{Counters, cancelled};
 use super::{EngineOptions, Request, Ticket};
 use crate::outcome::{Failure, Status};
 use crate::scan::{self, Begin, Flow, Operation, Role};
 use parking_lot::{Mutex, MutexGuard};
 use state::{Phase, State};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -45,17 +44,6 @@ impl<O: Operation> Job<O> {
             counters: Counters::default(),
             stopped: AtomicBool::new(false),
             state: Mutex::new(state),
-        }
-    }
-
-    fn reader(&self, range: Range<u64>) -> Reader<'_> {
-        Reader {
-            source: &*self.request.source,
-            options: &self.options,
-            ticket: &self.ticket,
-            stopped: &self.stopped,
-            counters: &self.counters,
-            range,
         }
     }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use regex::bytes::RegexBuilder;
 
 /// Expressions that match empty texts, ends of lines, line feeds, and begin and end of a text.
-const EXPRESSIONS: [&str; 20] = [
+const EXPRESSIONS: [&str; 23] = [
     "a",
     "a+b",
     "^a",
@@ -27,6 +27,9 @@ const EXPRESSIONS: [&str; 20] = [
     r"(?-u)[\x80-\xff]",
     "a{2,3}?",
     r"\B",
+    "$",
+    r"(?R)\r$",
+    r"(?R)^\n?a",
 ];
 
 fn naive(expression: &str, data: &[u8], base: usize, positions: usize) -> RegexAnswer {

@@ -156,7 +156,7 @@ impl Setting {
 
 /// Texts of few letters, with lines and holes.
 pub(crate) fn data() -> impl Strategy<Value = Vec<u8>> {
-    let letters = proptest::collection::vec(proptest::sample::select(&b"aab \n"[..]), 0..60);
+    let letters = proptest::collection::vec(proptest::sample::select(&b"aab \n\r"[..]), 0..60);
     let hole = (1_usize..300).prop_map(|len| vec![0; len]);
     let any = proptest::collection::vec(any::<u8>(), 0..40);
     let pieces = proptest::collection::vec(prop_oneof![6 => letters, 1 => hole, 1 => any], 0..20);

@@ -1,6 +1,10 @@
-//! Panics and processor time of the threads of a job.
+//! Reads, panics and processor time of the threads of a job.
 
+use super::super::reader::Reader;
+use super::Job;
 use crate::outcome::{Failure, Status};
+use crate::scan::Operation;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Converts a panic into a failure, so that a bug in one instruction does not end the engine.
@@ -16,4 +20,18 @@ pub(super) fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T,
 pub(super) fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+impl<O: Operation> Job<O> {
+    /// Access to the bytes of the job.
+    pub(super) fn reader(&self, range: Range<u64>) -> Reader<'_> {
+        Reader {
+            source: &*self.request.source,
+            options: &self.options,
+            ticket: &self.ticket,
+            stopped: &self.stopped,
+            counters: &self.counters,
+            range,
+        }
+    }
 }
