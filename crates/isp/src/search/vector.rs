@@ -18,7 +18,7 @@ use std::arch::x86_64::{
 /// Number of positions of a block: bits of a mask.
 const BLOCK: usize = 64;
 /// Number of words of a group: bits of a byte.
-const GROUP: usize = 8;
+pub(super) const GROUP: usize = 8;
 /// Bytes of a pass, so that the passes of the other groups find them in the cache.
 const PASS: usize = 64 << 10;
 /// Bytes that are read for a block.
@@ -35,6 +35,7 @@ const AHEAD: usize = 4096;
 pub(super) fn search<F: FnMut(usize, usize)>(
     kernel: Kernel,
     needles: &[Needle],
+    fingerprints: &[Fingerprint],
     hay: &[u8],
     starts: usize,
     found: &mut F,
@@ -42,8 +43,9 @@ pub(super) fn search<F: FnMut(usize, usize)>(
     let step = if needles.len() <= GROUP { starts.max(1) } else { PASS };
     for from in (0..starts).step_by(step) {
         let to = starts.min(from.saturating_add(step));
-        for (group, needles) in needles.chunks(GROUP).enumerate() {
-            pass(kernel, needles, hay, from, to, &mut |needle, at| found(group * GROUP + needle, at));
+        for (group, (needles, fingerprint)) in needles.chunks(GROUP).zip(fingerprints).enumerate() {
+            let mut found = |needle: usize, at| found(group * GROUP + needle, at);
+            pass(kernel, (needles, fingerprint), hay, from, to, &mut found);
         }
     }
 }
@@ -52,13 +54,12 @@ pub(super) fn search<F: FnMut(usize, usize)>(
 #[inline]
 fn pass(
     kernel: Kernel,
-    needles: &[Needle],
+    (needles, fingerprint): (&[Needle], &Fingerprint),
     hay: &[u8],
     mut from: usize,
     to: usize,
     found: &mut impl FnMut(usize, usize),
 ) {
-    let fingerprint = Fingerprint::new(needles);
     // Positions of each block of a batch that have the fingerprint of a word.
     let mut masks = [0; BATCH];
     let mut end = [0; END];
@@ -71,7 +72,7 @@ fn pass(
             &end
         };
         let blocks = ((windows.len() - WINDOW) / BLOCK + 1).min(BATCH).min((to - from).div_ceil(BLOCK));
-        run(kernel, &fingerprint, windows, &mut masks[..blocks]);
+        run(kernel, fingerprint, windows, &mut masks[..blocks]);
         for (block, mask) in masks[..blocks].iter().enumerate() {
             let mut mask = *mask;
             while mask != 0 {
