@@ -7,13 +7,14 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
+#[path = "words/text.rs"]
+mod text;
+
 use aho_corasick::{Span, packed};
 use frit_isp::{
     Command, Engine, EngineOptions, Instruction, Kernel, Outcome, Request, Searcher, Source, SourceError,
     Target, Words,
 };
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 use std::hint::black_box;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -23,12 +24,6 @@ use std::time::Instant;
 
 /// Words that are searched for: two frequent ones, and two rare ones.
 const WORDS: [&str; 4] = ["error", "warning", "xylophone", "needle"];
-/// Words of generated text, the frequent ones first.
-const VOCABULARY: [&str; 24] = [
-    "the", "of", "and", "to", "in", "a", "file", "data", "is", "storage", "memory", "that", "system",
-    "block", "request", "for", "engine", "with", "phase", "change", "error", "read", "warning", "needle",
-];
-
 /// Memory as a source: one piece for each read, as mapped memory has.
 struct Memory(memmap2::Mmap);
 
@@ -147,28 +142,6 @@ fn program(name: &str, arguments: &[&str], file: &Path) -> Option<u64> {
     Some(String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0))
 }
 
-fn text(bytes: usize, from: Option<&Path>) -> Vec<u8> {
-    let mut text = Vec::with_capacity(bytes + (1 << 20));
-    if let Some(path) = from {
-        let part = std::fs::read(path).unwrap();
-        while text.len() < bytes {
-            text.extend_from_slice(&part[..part.len().min(bytes)]);
-        }
-    }
-    let mut rng = SmallRng::seed_from_u64(1);
-    while text.len() < bytes {
-        // Frequencies fall with the rank, as in texts (Zipf).
-        let rank = (VOCABULARY.len() as f64 + 1.0).powf(rng.random::<f64>().powf(0.7)) as usize - 1;
-        text.extend_from_slice(VOCABULARY[rank.min(VOCABULARY.len() - 1)].as_bytes());
-        if rng.random_ratio(3, 10) {
-            text.extend((0..rng.random_range(1..9)).map(|_| rng.random_range(b'a'..=b'z')));
-        }
-        text.push(if rng.random_ratio(1, 12) { b'\n' } else { b' ' });
-    }
-    text.truncate(bytes);
-    text
-}
-
 fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);
     arguments.nth(1)
@@ -178,7 +151,7 @@ fn main() {
     let bytes = argument("--mib").map_or(512, |mib| mib.parse::<usize>().unwrap()) << 20;
     let runs = argument("--runs").map_or(5, |runs| runs.parse().unwrap());
     let dir = argument("--dir").map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
-    let data = text(bytes, argument("--text").as_deref().map(Path::new));
+    let data = text::text(bytes, argument("--text").as_deref().map(Path::new));
     let path = dir.join(format!("frit-isp-bench-{}", std::process::id()));
     std::fs::write(&path, &data).unwrap();
     let mut file = std::fs::File::open(&path).unwrap();
