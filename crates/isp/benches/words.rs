@@ -7,13 +7,14 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
+#[path = "words/text.rs"]
+mod text;
+
 use aho_corasick::{Span, packed};
 use frit_isp::{
-    Command, Engine, EngineOptions, Instruction, Kernel, Request, Searcher, Source, SourceError, Target,
-    Words,
+    Command, Engine, EngineOptions, Instruction, Kernel, Outcome, Request, Searcher, Source, SourceError,
+    Target, Words,
 };
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 use std::hint::black_box;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -23,12 +24,6 @@ use std::time::Instant;
 
 /// Words that are searched for: two frequent ones, and two rare ones.
 const WORDS: [&str; 4] = ["error", "warning", "xylophone", "needle"];
-/// Words of generated text, the frequent ones first.
-const VOCABULARY: [&str; 24] = [
-    "the", "of", "and", "to", "in", "a", "file", "data", "is", "storage", "memory", "that", "system",
-    "block", "request", "for", "engine", "with", "phase", "change", "error", "read", "warning", "needle",
-];
-
 /// Memory as a source: one piece for each read, as mapped memory has.
 struct Memory(memmap2::Mmap);
 
@@ -120,13 +115,16 @@ fn memmem(data: &[u8]) -> u64 {
     WORDS.iter().map(|word| memchr::memmem::find_iter(data, word).count() as u64).sum()
 }
 
-fn engine(engine: &Engine, source: &Arc<Memory>) -> u64 {
+fn run(engine: &Engine, source: &Arc<Memory>) -> Arc<Outcome> {
     let words = WORDS.map(|word| word.as_bytes().to_vec()).to_vec();
     let command = Command::Words(Words { words, positions: 16 });
     let instruction = Instruction::new(command, Target::Inode(1));
     let source: Arc<dyn Source> = Arc::<Memory>::clone(source);
-    let outcome = engine.run(Request { instruction, source, destination: None });
-    match outcome.result.as_ref().unwrap() {
+    engine.run(Request { instruction, source, destination: None })
+}
+
+fn engine(engine: &Engine, source: &Arc<Memory>) -> u64 {
+    match run(engine, source).result.as_ref().unwrap() {
         frit_isp::Answer::Words(answer) => answer.words.iter().map(|word| word.count).sum(),
         other => panic!("{other:?}"),
     }
@@ -144,28 +142,6 @@ fn program(name: &str, arguments: &[&str], file: &Path) -> Option<u64> {
     Some(String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0))
 }
 
-fn text(bytes: usize, from: Option<&Path>) -> Vec<u8> {
-    let mut text = Vec::with_capacity(bytes + (1 << 20));
-    if let Some(path) = from {
-        let part = std::fs::read(path).unwrap();
-        while text.len() < bytes {
-            text.extend_from_slice(&part[..part.len().min(bytes)]);
-        }
-    }
-    let mut rng = SmallRng::seed_from_u64(1);
-    while text.len() < bytes {
-        // Frequencies fall with the rank, as in texts (Zipf).
-        let rank = (VOCABULARY.len() as f64 + 1.0).powf(rng.random::<f64>().powf(0.7)) as usize - 1;
-        text.extend_from_slice(VOCABULARY[rank.min(VOCABULARY.len() - 1)].as_bytes());
-        if rng.random_ratio(3, 10) {
-            text.extend((0..rng.random_range(1..9)).map(|_| rng.random_range(b'a'..=b'z')));
-        }
-        text.push(if rng.random_ratio(1, 12) { b'\n' } else { b' ' });
-    }
-    text.truncate(bytes);
-    text
-}
-
 fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);
     arguments.nth(1)
@@ -175,7 +151,7 @@ fn main() {
     let bytes = argument("--mib").map_or(512, |mib| mib.parse::<usize>().unwrap()) << 20;
     let runs = argument("--runs").map_or(5, |runs| runs.parse().unwrap());
     let dir = argument("--dir").map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
-    let data = text(bytes, argument("--text").as_deref().map(Path::new));
+    let data = text::text(bytes, argument("--text").as_deref().map(Path::new));
     let path = dir.join(format!("frit-isp-bench-{}", std::process::id()));
     std::fs::write(&path, &data).unwrap();
     let mut file = std::fs::File::open(&path).unwrap();
@@ -204,6 +180,7 @@ fn main() {
         let name = format!("engine, {threads} threads, chunks of {chunk} KiB");
         fastest = f64::max(fastest, bench.method(&name, bytes, || engine(&new, &source)));
     }
+    per_processor(&bench, &source);
     programs(&bench, &path, fastest);
     println!("engine : baseline = {:.0}", fastest / slow);
     println!("engine : memory   = {:.2}", fastest / bench.memory_speed);
@@ -221,6 +198,30 @@ fn kernels(bench: &Bench, memory: &[u8]) {
         bench.method(&format!("{kernel:?}, 1 thread"), bench.bytes, || count(memory, bench.bytes));
         bench.method(&format!("{kernel:?}, 2 threads"), bench.bytes, || with_two(memory, count));
     }
+}
+
+/// Compares times of processors, which other load affects less than times of the clock.
+fn per_processor(bench: &Bench, source: &Arc<Memory>) {
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    };
+    let new = Engine::new(EngineOptions { threads: 2, ..EngineOptions::default() });
+    let (mut read, mut search) = (f64::MAX, f64::MAX);
+    // The two alternate, so that both have the same chances.
+    for _ in 0..4 * bench.runs {
+        let began = now();
+        black_box(sum(&source.0));
+        read = read.min(now() - began);
+        search = search.min(run(&new, source).work.cpu_ns as f64 * 1e-9);
+    }
+    let speed = |seconds: f64| bench.bytes as f64 / seconds / 1e6;
+    println!(
+        "per second of a processor: memory read {:.0} MB/s, engine {:.0} MB/s",
+        speed(read),
+        speed(search)
+    );
+    println!("engine : memory, per processor = {:.2}", read / search);
 }
 
 fn programs(bench: &Bench, path: &Path, fastest: f64) {

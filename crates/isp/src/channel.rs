@@ -103,12 +103,7 @@ impl Channel {
     ) {
         let request = parsed.and_then(|instruction| resolve(instruction, resolver));
         let ticket = match request {
-            Ok(request) => {
-                let instruction = request.instruction.clone();
-                let ticket = self.engine.submit(request);
-                resolver.started(&instruction, &ticket);
-                ticket
-            }
+            Ok(request) => self.engine.submit(request),
             Err(failure) => Ticket::completed(Outcome::failed(failure)),
         };
         let callbacks = Arc::clone(&self.callbacks);

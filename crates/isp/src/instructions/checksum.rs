@@ -9,6 +9,7 @@ use crc_fast::CrcAlgorithm;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::Digest as _;
+use std::hash::Hasher as _;
 
 /// Function of a checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -93,7 +94,7 @@ enum State {
     /// CRC of merged parts.
     Merged(u64),
     Sha256(sha2::Sha256),
-    Xxh3(Box<xxhash_rust::xxh3::Xxh3>),
+    Xxh3(Box<twox_hash::XxHash3_64>),
     Blake3(Box<blake3::Hasher>),
 }
 
@@ -139,7 +140,7 @@ impl Operation for Summing {
             }
             (State::Merged(_), None) => {}
             (State::Sha256(hash), _) => hash.update(view.bytes),
-            (State::Xxh3(hash), _) => hash.update(view.bytes),
+            (State::Xxh3(hash), _) => hash.write(view.bytes),
             (State::Blake3(hash), _) => _ = hash.update(view.bytes),
         }
         Ok(Flow::Continue)
@@ -157,7 +158,7 @@ impl Operation for Summing {
     fn finish(&self, total: Sum) -> Result<(Answer, bool), Failure> {
         let checksum = match (&total.state, self.algorithm) {
             (State::Sha256(hash), _) => hex(&hash.clone().finalize()),
-            (State::Xxh3(hash), _) => format!("{:016x}", hash.digest()),
+            (State::Xxh3(hash), _) => format!("{:016x}", hash.finish()),
             (State::Blake3(hash), _) => hash.finalize().to_hex().to_string(),
             (_, Algorithm::Crc32c) => format!("{:08x}", total.crc()),
             _ => format!("{:016x}", total.crc()),

@@ -12,6 +12,7 @@ const LETTERS: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz";
 
 /// Positions of the bytes in all words of a group, and the words with each half of a byte there. A
 /// word is a bit.
+#[derive(Clone, Debug)]
 pub(super) struct Fingerprint {
     pub(super) at: [u8; OFFSETS],
     pub(super) low: [[u8; 16]; OFFSETS],

@@ -70,6 +70,9 @@ impl Kernel {
 #[derive(Clone, Debug)]
 pub struct Searcher {
     needles: Vec<Needle>,
+    /// Fingerprints of groups of needles.
+    #[cfg(target_arch = "x86_64")]
+    fingerprints: Vec<fingerprint::Fingerprint>,
     kernel: Kernel,
 }
 
@@ -85,8 +88,14 @@ impl Searcher {
     #[must_use]
     pub fn with_kernel<W: AsRef<[u8]>>(words: &[W], kernel: Kernel) -> Self {
         let kernel = if Kernel::available().contains(&kernel) { kernel } else { Kernel::Portable };
-        let needles = words.iter().map(AsRef::as_ref).filter(|word| !word.is_empty());
-        Self { needles: needles.map(Needle::new).collect(), kernel }
+        let words = words.iter().map(AsRef::as_ref).filter(|word| !word.is_empty());
+        let needles: Vec<_> = words.map(Needle::new).collect();
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            fingerprints: needles.chunks(vector::GROUP).map(fingerprint::Fingerprint::new).collect(),
+            needles,
+            kernel,
+        }
     }
 
     /// Length of the longest word in bytes.
@@ -102,7 +111,7 @@ impl Searcher {
         match self.kernel {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 | Kernel::Avx2 => {
-                vector::search(self.kernel, &self.needles, hay, starts, &mut found);
+                vector::search(self.kernel, &self.needles, &self.fingerprints, hay, starts, &mut found);
             }
             _ => portable::search(&self.needles, hay, starts, &mut found),
         }

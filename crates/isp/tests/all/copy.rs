@@ -21,7 +21,7 @@ fn run(
     destination: Arc<dyn Destination>,
 ) -> Arc<Outcome> {
     let instruction = setting.instruction(Command::Copy(copy), memory);
-    let source = Arc::new(Pieces::new(data, &setting.sizes));
+    let source = setting.source(data);
     setting.engine().run(Request { instruction, source, destination: Some(destination) })
 }
 

@@ -43,7 +43,7 @@ proptest! {
                 let hash: [u8; 32] = <sha2::Sha256 as sha2::Digest>::digest(bytes).into();
                 hash.iter().map(|byte| format!("{byte:02x}")).collect()
             }
-            Algorithm::Xxh3 => format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes)),
+            Algorithm::Xxh3 => format!("{:016x}", twox_hash::XxHash3_64::oneshot(bytes)),
             Algorithm::Blake3 => blake3::hash(bytes).to_string(),
         };
         prop_assert_eq!(checksum(&setting, &data, algorithm), expected);

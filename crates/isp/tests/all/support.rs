@@ -20,6 +20,8 @@ pub(crate) struct Pieces {
     /// Number of reads after which the version changes.
     pub(crate) change_after: u64,
     pub(crate) reads: AtomicU64,
+    /// `true` if reads take some time, so that several threads scan parts at once.
+    pub(crate) slow: bool,
     /// Byte at which reads fail.
     pub(crate) broken_at: Option<u64>,
 }
@@ -33,6 +35,7 @@ impl Pieces {
             version: AtomicU64::new(0),
             change_after: u64::MAX,
             reads: AtomicU64::new(0),
+            slow: false,
             broken_at: None,
         }
     }
@@ -46,6 +49,10 @@ impl Source for Pieces {
     fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
         if self.broken_at.is_some_and(|broken| (at..at + len as u64).contains(&broken)) {
             return Err(SourceError("the medium is broken".into()));
+        }
+        if self.slow {
+            // The threads would else be slower to start than the first one to scan all parts.
+            std::thread::sleep(Duration::from_micros(at.wrapping_mul(0x9e37_79b9) % 30));
         }
         let mut rest = &self.data[at as usize..at as usize + len];
         for size in self.sizes.iter().cycle() {
@@ -140,9 +147,15 @@ impl Setting {
         instruction
     }
 
+    pub(crate) fn source(&self, data: &[u8]) -> Arc<Pieces> {
+        let mut source = Pieces::new(data, &self.sizes);
+        source.slow = self.threads > 1;
+        Arc::new(source)
+    }
+
     pub(crate) fn outcome(&self, data: &[u8], command: Command, memory_bytes: usize) -> Arc<Outcome> {
         let instruction = self.instruction(command, memory_bytes);
-        let source = Arc::new(Pieces::new(data, &self.sizes));
+        let source = self.source(data);
         self.engine().run(Request { instruction, source, destination: None })
     }
 
