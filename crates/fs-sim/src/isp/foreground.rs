@@ -83,7 +83,10 @@ pub(super) struct Foreground<'s, 'm> {
     file: File<'s, &'m IspMedium>,
     load: ForegroundLoad,
     places: u64,
-    rng: SmallRng,
+    /// Times between arrivals, and places, independently: the n-th read has the same of both in every
+    /// run, in whatever order reads end.
+    arrivals: SmallRng,
+    reads: SmallRng,
     /// Arrivals that wait, by time.
     waiting: VecDeque<Nanos>,
     /// Arrival of the read that is served.
@@ -107,7 +110,8 @@ impl<'s, 'm> Foreground<'s, 'm> {
             file,
             load,
             places: (bytes / load.read_bytes).max(1),
-            rng: SmallRng::seed_from_u64(seed),
+            arrivals: SmallRng::seed_from_u64(seed),
+            reads: SmallRng::seed_from_u64(seed.wrapping_add(1)),
             waiting: VecDeque::new(),
             served: None,
             left: reads,
@@ -134,7 +138,7 @@ impl<'s, 'm> Foreground<'s, 'm> {
         if self.left == Some(0) {
             return;
         }
-        let share: f64 = self.rng.random_range(f64::EPSILON..1.0);
+        let share: f64 = self.arrivals.random_range(f64::EPSILON..1.0);
         let mean = 1e9 / self.load.reads_per_second as f64;
         self.medium.wake_after(Nanos((-share.ln() * mean).round().max(1.0) as u64), ARRIVAL);
     }
@@ -153,7 +157,7 @@ impl<'s, 'm> Foreground<'s, 'm> {
         }
         while self.served.is_none() {
             let Some(arrival) = self.waiting.pop_front() else { break };
-            let place = self.rng.random_range(0..self.places) * self.load.read_bytes;
+            let place = self.reads.random_range(0..self.places) * self.load.read_bytes;
             let mut buffer = vec![0; self.load.read_bytes as usize];
             let read = self.medium.start(READ, || self.file.read_at(place, &mut buffer));
             read.answer.map_err(Error::fs("read"))?;

@@ -14,6 +14,8 @@ pub struct ModelledMachine {
     pub profile: String,
     /// Host, with overrides after commas.
     pub host: String,
+    /// Reads of the host beside a query: size and rate.
+    pub foreground: Option<String>,
 }
 
 /// A rule about one value of a machine, declared in the description of the experiment.

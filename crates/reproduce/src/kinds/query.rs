@@ -20,8 +20,6 @@ pub struct QueryPlan {
     /// Machines.
     #[serde(rename = "machine")]
     pub machines: Vec<ModelledMachine>,
-    /// Reads of the host while the engine runs: size and rate.
-    pub foreground: Option<String>,
     /// Memory of the host in bytes, of which the programs have a share.
     #[serde(deserialize_with = "size::deserialize")]
     pub host_memory: u64,
@@ -66,10 +64,11 @@ impl Measure for QueryPlan {
         let sizes = if bench.options.quick { &self.quick } else { &self.files };
         let files: std::result::Result<Vec<u64>, String> = sizes.iter().map(|s| size::parse(s)).collect();
         let files = files.map_err(bad)?;
-        let foreground = self.foreground.as_deref().map(ForegroundLoad::parse).transpose().map_err(bad)?;
         let mut rows = Vec::new();
         for machine in &self.machines {
             note(&machine.name);
+            let foreground = machine.foreground.as_deref().map(ForegroundLoad::parse).transpose();
+            let foreground = foreground.map_err(bad)?;
             let (profile, host) = (machine.profile.clone(), machine.host.clone());
             let machines = vec![IspMachine { profile, host, files: files.clone() }];
             let report = isp::run(&IspOptions { machines, foreground, ..IspOptions::default() })?;
