@@ -184,7 +184,9 @@ fn a_query_inside_the_memory_is_compared_with_software() {
     let counts = |words: &str| {
         json(&["--host", "zedboard-2018", "--words", words])["rows"][1]["isp"]["counts"].clone()
     };
-    assert_eq!(counts("storage,phase,change,absent")[3], 0);
+    // The text has the words of the query. A word is found within another one as well.
+    let found = counts("storage,phase,change,chang");
+    assert!(found[3].as_u64() > found[2].as_u64(), "{found}");
     for (args, code, part) in [
         (&["--isp", "--explain", "create"][..], 2, "cannot be used with"),
         (&["--query-files", "1M"], 2, "--isp"),

@@ -241,7 +241,7 @@ impl Bench<'_> {
         session.run()?;
         let running = session.finish().2.and_then(Foreground::finish);
         Self::begin(medium);
-        let idle = alone(medium, reader(running.map(|l| l.reads))?)?;
+        let idle = alone(medium, reader(Some(running.map_or(0, |l| l.reads)))?)?;
         Ok(ForegroundReport { load, idle, running })
     }
 }

@@ -124,6 +124,14 @@ fn the_engine_delays_pages_of_the_host_by_less_than_a_fifth() {
 }
 
 #[test]
+fn a_query_that_ends_before_the_first_read_has_no_response_times() {
+    let mut options = options(BOARD, &[64]);
+    options.foreground = Some(ForegroundLoad { read_bytes: 64, reads_per_second: 1 });
+    let f = run(&options).unwrap().rows.remove(0).foreground.unwrap();
+    assert_eq!((f.idle, f.running, f.p99_ratio()), (None, None, None));
+}
+
+#[test]
 fn equal_seeds_give_equal_results() {
     let mut options = options(BOARD, &[1 << 20]);
     options.foreground = Some(ForegroundLoad { read_bytes: 512, reads_per_second: 100_000 });
