@@ -206,15 +206,25 @@ pub enum Cause {
     Migrate,
     /// Dirty data written from a cache to the medium behind it.
     Destage,
+    /// In-storage processing: an engine beside the medium reads data that do not leave the device.
+    Isp,
 }
 
 impl Cause {
-    /// Returns `true` if the command is work of the layer itself and not part of a request: neither
-    /// the host's data nor the old data that a small write is merged with.
+    /// Returns `true` if the command is work of the layer or of the device itself and not part of a
+    /// request: neither the host's data nor the old data that a small write is merged with.
     #[inline]
     #[must_use]
     pub fn is_background(self) -> bool {
         !matches!(self, Cause::Host | Cause::Merge)
+    }
+
+    /// Returns `true` if the command has a lower rank than every command of another cause:
+    /// in-storage processing uses the time that reads and writes leave.
+    #[inline]
+    #[must_use]
+    pub fn yields_to_host(self) -> bool {
+        self == Cause::Isp
     }
 }
 
@@ -273,6 +283,6 @@ mod tests {
             assert!(kind.with_article().ends_with(<&str>::from(kind)));
         }
         let causes: Vec<&str> = Cause::iter().map(Into::into).collect();
-        assert_eq!(causes, ["host", "merge", "gc", "wear-level", "meta", "migrate", "destage"]);
+        assert_eq!(causes, ["host", "merge", "gc", "wear-level", "meta", "migrate", "destage", "isp"]);
     }
 }

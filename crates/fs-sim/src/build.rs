@@ -2,11 +2,27 @@
 
 use crate::error::{Error, Result};
 use crate::host::HostModel;
-use frit_core::{Cause, ReadTarget, Sink, UnitId, WriteData, size};
+use crate::isp::REQUEST_MAX;
+use frit_core::{Cause, Counts, ReadTarget, Sink, UnitId, WriteData, size};
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, MediumConfig, MediumSpec, MemoryStore, NoStore, Pcm, PcmConfig,
 };
 use std::path::Path;
+
+/// Reads a profile with changed values: `NAME,key=value,…`.
+fn medium_config(spec: &str) -> Result<MediumConfig> {
+    let mut parts = spec.split(',').map(str::trim);
+    let mut text = toml::Table::new();
+    text.insert("profile".into(), parts.next().unwrap_or_default().into());
+    for part in parts {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        let value = value.trim();
+        let value = value.parse::<i64>().map_or_else(|_| toml::Value::from(value), toml::Value::from);
+        text.insert(key.trim().into(), value);
+    }
+    let bad = |e: toml::de::Error| frit_core::Error::param("profile", spec, e.message());
+    Ok(text.try_into::<MediumConfig>().map_err(bad)?)
+}
 
 /// Largest transfer over a link or copy, in bytes.
 const TRANSFER_MAX: u64 = 1 << 32;
@@ -21,6 +37,11 @@ impl HostDevice {
         let config =
             DramConfig { name: name.into(), bytes: TRANSFER_MAX, channels: 1, interleave_bytes: 1, timing };
         Dram::new(config, NoStore, hw).map(HostDevice).map_err(Error::Build)
+    }
+
+    /// Returns its command counts.
+    pub(crate) fn counts(&self) -> &Counts {
+        self.0.counts()
     }
 
     /// Transfers bytes towards the processor.
@@ -43,6 +64,41 @@ impl HostDevice {
         after: S::Tok,
     ) -> frit_core::Result<S::Tok> {
         self.0.write(sink, 0, WriteData::Len(len), cause, after)
+    }
+}
+
+/// The engine of in-storage processing: a unit for each channel of the memory, which is busy for the
+/// bytes that it processes.
+#[derive(Debug)]
+pub(crate) struct EngineUnits(Dram<NoStore>);
+
+impl EngineUnits {
+    fn new(units: u32, timing: DramTiming, hw: &mut Hardware) -> Result<Self> {
+        let config = DramConfig {
+            name: "engine".into(),
+            bytes: u64::from(units) * REQUEST_MAX,
+            channels: units,
+            interleave_bytes: REQUEST_MAX as u32,
+            timing,
+        };
+        Dram::new(config, NoStore, hw).map(EngineUnits).map_err(Error::Build)
+    }
+
+    /// Processes bytes on a unit.
+    pub(crate) fn process<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        len: u32,
+        after: S::Tok,
+    ) -> frit_core::Result<S::Tok> {
+        self.0.read(sink, u64::from(unit) * REQUEST_MAX, ReadTarget::Len(len), Cause::Isp, after)
+    }
+
+    /// Returns the units in the hardware.
+    pub(crate) fn units(&self) -> impl Iterator<Item = UnitId> + '_ {
+        let units = self.0.bytes() / REQUEST_MAX;
+        (0..units).map(|unit| self.0.unit_of(unit * REQUEST_MAX))
     }
 }
 
@@ -71,16 +127,17 @@ pub struct Devices {
     pub(crate) link: Option<HostDevice>,
     pub(crate) copies: Option<HostDevice>,
     pub(crate) calls: Option<HostDevice>,
+    pub(crate) engine: Option<EngineUnits>,
 }
 
 impl Devices {
-    /// Creates the devices for the memory of a profile (a name, or the path of a TOML file) and a
-    /// host. The file system has `bytes` of it, or all of it up to 1 GiB.
+    /// Creates the devices for the memory of a profile (a name, or the path of a TOML file, with
+    /// changed values after commas: `dimm-optane-2019,channels=4`) and a host. The file system has `bytes` of it, or all of it up to 1 GiB.
     ///
     /// # Errors
     /// A profile that does not exist, is not byte-addressable durable memory, or is too small.
     pub fn new(profile: &str, host: HostModel, bytes: Option<u64>) -> Result<Devices> {
-        let keys = MediumConfig { profile: Some(profile.into()), ..MediumConfig::default() };
+        let keys = medium_config(profile)?;
         let config = match keys.resolve("pcm", Path::new("."))? {
             MediumSpec::Pcm(config) => config,
             other => {
@@ -113,10 +170,14 @@ impl Devices {
         let link = carrier("link", host.values.link())?;
         let copies = carrier("copies", host.values.copies())?;
         let calls = carrier("software", host.values.calls())?;
-        Ok(Devices { host, hardware, bytes, sums: false, pcm, link, copies, calls })
+        // The last device, so that the units of the others have the same numbers without it.
+        let channels = pcm.geometry().channels;
+        let engine = host.isp.as_ref().map(|isp| isp.values.engine());
+        let engine = engine.map(|timing| EngineUnits::new(channels, timing, &mut hardware)).transpose()?;
+        Ok(Devices { host, hardware, bytes, sums: false, pcm, link, copies, calls, engine })
     }
 
-    /// Returns the names of all units.
+    /// Returns the names of all units except those of the engine.
     #[must_use]
     pub fn units(&self) -> Vec<UnitName> {
         let g = *self.pcm.geometry();
@@ -130,7 +191,7 @@ impl Devices {
                 UnitName { unit: self.pcm.unit_id(unit), name }
             })
             .collect();
-        for device in 1..self.hardware.devices().len() {
+        for device in 1..self.hardware.devices().len() - usize::from(self.engine.is_some()) {
             let unit = UnitId(g.units() as u16 + device as u16 - 1);
             units.push(UnitName { unit, name: self.hardware.devices()[device].name.clone() });
         }

@@ -1,14 +1,18 @@
 //! Model of the host: how the processor reaches the memory, and the cost of its code. Every value
 //! has a source.
 
+use crate::isp::{IspHost, IspParams};
 use frit_core::{Error, Nanos, Result, size};
 use frit_media::DramTiming;
 use frit_media::profile::{ByteSize, Picos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-const BUILTINS: [&str; 2] =
-    [include_str!("../hosts/zedboard-2018.toml"), include_str!("../hosts/direct.toml")];
+const BUILTINS: [&str; 3] = [
+    include_str!("../hosts/zedboard-2018.toml"),
+    include_str!("../hosts/cxl-compute-2023.toml"),
+    include_str!("../hosts/direct.toml"),
+];
 
 /// Parameters of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -46,6 +50,9 @@ pub struct HostModel {
     pub values: HostParams,
     /// Source of each parameter.
     pub sources: BTreeMap<String, String>,
+    /// In-storage processing; `None` if the memory has no engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isp: Option<IspHost>,
 }
 
 impl HostModel {
@@ -75,14 +82,38 @@ impl HostModel {
         })?;
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            host.values.set(key.trim(), value.trim())?;
-            host.sources.insert(key.trim().into(), "Given".into());
+            host.set(key.trim(), value.trim())?;
         }
         if host.name != spec {
             host.name = spec.into();
         }
         host.values.check()?;
+        host.isp.as_ref().map_or(Ok(()), |isp| isp.values.check())?;
         Ok(host)
+    }
+
+    /// Sets a parameter by its name.
+    fn set(&mut self, key: &str, text: &str) -> Result<()> {
+        let given = (key.to_owned(), "Given".to_owned());
+        if !IspParams::KEYS.contains(&key) {
+            self.values.set(key, text)?;
+            self.sources.extend([given]);
+            return Ok(());
+        }
+        let none = || Error::param(key, text, "is a key of in-storage processing, which this host has not");
+        let isp = self.isp.as_mut().ok_or_else(none)?;
+        isp.values.set(key, text)?;
+        isp.sources.extend([given]);
+        Ok(())
+    }
+
+    /// Returns the parameters of in-storage processing.
+    ///
+    /// # Errors
+    /// The memory of this host has no engine.
+    pub fn isp(&self) -> Result<&IspParams> {
+        let why = "its memory has no engine for in-storage processing";
+        self.isp.as_ref().map(|isp| &isp.values).ok_or_else(|| Error::param("host", &self.name, why))
     }
 }
 
@@ -159,6 +190,12 @@ mod tests {
             let keys: Vec<&String> = values.keys().collect();
             assert_eq!(host.sources.keys().collect::<Vec<_>>(), keys, "{}", host.name);
             assert!(host.sources.values().all(|s| s.len() > 3) && host.about.len() > 40);
+            let Some(isp) = &host.isp else { continue };
+            isp.values.check().unwrap();
+            let mut keys = IspParams::KEYS.to_vec();
+            keys.sort_unstable();
+            assert_eq!(isp.sources.keys().collect::<Vec<_>>(), keys, "{}", host.name);
+            assert!(isp.sources.values().all(|s| s.len() > 6), "{}", host.name);
         }
     }
 
@@ -168,6 +205,9 @@ mod tests {
         assert_eq!(host.values.calls().unwrap().latency, Nanos(2000));
         assert_eq!(host.values.posted_bytes.0, 64 << 10);
         assert!(HostModel::find("direct").unwrap().values.link().is_none());
+        let host = HostModel::find("zedboard-2018,engine_bytes_per_cycle=4").unwrap();
+        assert_eq!(host.isp().unwrap().engine_mb_s(), 400.0);
+        assert!(HostModel::find("direct").unwrap().isp().is_err());
         for (spec, key) in [
             ("zed", "host"),
             ("direct,sofware=2us", "sofware"),
@@ -175,6 +215,11 @@ mod tests {
             ("direct,burst_bytes=48", "burst_bytes"),
             ("direct,outstanding=0", "outstanding"),
             ("direct,outstanding=x", "outstanding"),
+            ("direct,engine_cycle=1 ns", "engine_cycle"),
+            ("zedboard-2018,engine_cycle=1", "engine_cycle"),
+            ("zedboard-2018,engine_request_bytes=96", "engine_request_bytes"),
+            ("zedboard-2018,engine_buffers=0", "engine_buffers"),
+            ("zedboard-2018,poll_period=0 ns", "poll_period"),
         ] {
             let e = HostModel::find(spec).unwrap_err();
             assert!(matches!(&e, Error::Param { key: k, .. } if k == key), "{spec}: {e}");

@@ -36,6 +36,9 @@ pub enum Error {
     /// A run failed.
     #[error(transparent)]
     Replay(#[from] frit_replay::Error),
+    /// A run of a file system on modelled memory failed.
+    #[error(transparent)]
+    FsSim(#[from] frit_fs_sim::Error),
     /// A stack cannot be built.
     #[error(transparent)]
     Stack(#[from] Box<frit_stack::StackError>),

@@ -7,8 +7,9 @@ use crate::describe::Claim;
 use crate::findings::{RunDoubts, of_experiment};
 use crate::kinds::{
     CachingOutcome, CachingPlan, ComparisonOutcome, ComparisonPlan, FigureOutcome, FigurePlan,
-    LatencyOutcome, LatencyPlan, Measure, NotMeasurable, NotMeasured, Present, RecoveryOutcome, RecoveryPlan,
-    SoftwareOutcome, SoftwarePlan, Subject, TheoryOutcome, TheoryPlan, WearOutcome, WearPlan,
+    LatencyOutcome, LatencyPlan, Measure, NotMeasurable, NotMeasured, PatternsOutcome, PatternsPlan, Present,
+    QueryOutcome, QueryPlan, RecoveryOutcome, RecoveryPlan, SoftwareOutcome, SoftwarePlan, Subject,
+    TheoryOutcome, TheoryPlan, WearOutcome, WearPlan,
 };
 use crate::outcome::Outcome;
 use crate::workbench::Workbench;
@@ -126,6 +127,10 @@ kinds! {
     latency: Input(LatencyPlan => LatencyOutcome);
     /// Software time compared with the kernel's.
     software: Software(SoftwarePlan => SoftwareOutcome);
+    /// Patterns of IOzone on modelled machines.
+    patterns: Patterns(PatternsPlan => PatternsOutcome);
+    /// Word query by in-storage processing and by software, on modelled machines.
+    query: Query(QueryPlan => QueryOutcome);
     /// No result, with the reason.
     missing: Nothing(NotMeasurable => NotMeasured);
 }

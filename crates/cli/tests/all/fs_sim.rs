@@ -159,3 +159,42 @@ fn figures_in_the_manual_are_those_of_the_command() {
         assert_eq!(told, shown, "{host}");
     }
 }
+
+#[test]
+fn a_query_inside_the_memory_is_compared_with_software() {
+    const QUERY: [&str; 5] = ["--isp", "--size", "64M", "--query-files", "100K,1M"];
+    let e = fs_sim(&[&QUERY[..], &["--foreground", "4K@10000"]].concat());
+    assert_eq!(e.code, 0, "{}", e.err);
+    for part in
+        ["A: zedboard-2018 on lpddr2-nvm-ispfs-2018", "B: cxl-compute-2023", "100 KiB", "link ISP", "p99 ×"]
+    {
+        assert!(e.out.contains(part), "no {part} in\n{}", e.out);
+    }
+    let json = |args: &[&str]| -> Value {
+        let e = fs_sim(&[&QUERY[..], &["--json"], args].concat());
+        assert_eq!(e.code, 0, "{}", e.err);
+        serde_json::from_str(&e.out).unwrap()
+    };
+    let paper = json(&["--host", "zedboard-2018"]);
+    assert_eq!(paper["rows"].as_array().unwrap().len(), 2);
+    // 800 rows of 64 bytes for each of two units, in 640 ns; start and inode, and the first row, before.
+    assert_eq!(paper["rows"][0]["isp"]["engine_ns"], 1000 + 2 * 213 + 213 + 800 * 640);
+    assert_eq!(paper["rows"][0]["foreground"], Value::Null);
+    assert_eq!(paper["machines"][0]["host"]["isp"]["values"]["engine_bytes_per_cycle"], 1);
+    let counts = |words: &str| {
+        json(&["--host", "zedboard-2018", "--words", words])["rows"][1]["isp"]["counts"].clone()
+    };
+    // The text has the words of the query. A word is found within another one as well.
+    let found = counts("storage,phase,change,chang");
+    assert!(found[3].as_u64() > found[2].as_u64(), "{found}");
+    for (args, code, part) in [
+        (&["--isp", "--explain", "create"][..], 2, "cannot be used with"),
+        (&["--query-files", "1M"], 2, "--isp"),
+        (&["--isp", "--foreground", "4K"], 2, "SIZE@RATE"),
+        (&["--isp", "--words", "a,b"], 1, "4 words"),
+        (&["--isp", "--host", "direct"], 1, "no engine"),
+    ] {
+        let e = fs_sim(args);
+        assert!(e.code == code && e.err.contains(part), "{args:?}: {} {}", e.code, e.err);
+    }
+}

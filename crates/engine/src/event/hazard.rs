@@ -55,6 +55,23 @@ impl Queues {
             || self.follows_fence(id.0, unit.fences.front())
     }
 
+    /// Returns `true` if a command that does not yield to the host has the hazard of this command and
+    /// was emitted after it, so that it waits for this one.
+    #[must_use]
+    pub fn is_followed_by_host(&self, id: CmdId) -> bool {
+        let node = &self.nodes[id.0 as usize];
+        // The chain of a read of NAND has the reads after the same program, which do not wait for it.
+        let mut at = if node.cmd.op == Op::NandRead { NONE } else { node.order.chain_next };
+        while at != NONE {
+            let next = &self.nodes[at as usize];
+            if !next.cmd.cause.yields_to_host() {
+                return true;
+            }
+            at = next.order.chain_next;
+        }
+        false
+    }
+
     /// Identifies the program unit of a command.
     #[inline]
     fn page_key(&self, cmd: &Cmd) -> u64 {

@@ -7,11 +7,13 @@
 
 mod fifo;
 mod hfsl;
+mod host_first;
 mod out_of_order;
 mod read_first;
 
 pub use fifo::Fifo;
 pub use hfsl::Hfsl;
+pub use host_first::HostFirst;
 pub use out_of_order::OutOfOrder;
 pub use read_first::ReadFirst;
 
@@ -94,6 +96,8 @@ pub enum AnyScheduler {
     Hfsl,
     /// Queues of chips, as in MQSim.
     OutOfOrder,
+    /// In-storage processing yields to all other commands.
+    HostFirst,
 }
 
 /// Rules by which chips of NAND take commands from queues of their own.
@@ -146,13 +150,13 @@ mod tests {
 
     #[test]
     fn schedulers_are_found_by_name() {
-        assert_eq!(AnyScheduler::VARIANTS, ["fifo", "read-first", "hfsl", "out-of-order"]);
+        assert_eq!(AnyScheduler::VARIANTS, ["fifo", "read-first", "hfsl", "out-of-order", "host-first"]);
         for name in AnyScheduler::VARIANTS {
             let s = AnyScheduler::named(name).unwrap();
             assert_eq!(<&str>::from(&s), *name);
         }
         let e = AnyScheduler::named("elevator").unwrap_err().to_string();
-        assert!(e.contains("fifo, read-first, hfsl, out-of-order"), "{e}");
+        assert!(e.contains("fifo, read-first, hfsl, out-of-order, host-first"), "{e}");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use frit_core::{ParamInfo, Params, Result, UnitId};
 /// is no read, the oldest command that no hazard blocks is started. Running commands are not
 /// interrupted.
 ///
+/// Commands of in-storage processing ([`Cause::Isp`](frit_core::Cause::Isp)) start only if no other
+/// command can, as with [`HostFirst`](super::HostFirst).
+///
 /// Against starvation of programs, the oldest program or erase is started after `max-overtakes`
 /// reads in a row have overtaken it.
 #[derive(Clone, Debug)]
@@ -36,10 +39,14 @@ impl Scheduler for ReadFirst {
 
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
         let overtakes = &mut self.overtakes[unit.idx()];
-        let mut oldest = None;
+        let (mut oldest, mut processing) = (None, None);
         // The first command found that is not a read is the oldest; a read behind it overtakes it.
         for w in queues.sent(unit).take(self.window as usize) {
             if (oldest.is_some() && !w.cmd.op.is_read()) || queues.blocked(w.id) {
+                continue;
+            }
+            if w.cmd.cause.yields_to_host() && !queues.is_followed_by_host(w.id) {
+                processing.get_or_insert(w.id);
                 continue;
             }
             if !w.cmd.op.is_read() {
@@ -58,12 +65,12 @@ impl Scheduler for ReadFirst {
         if oldest.is_some() {
             *overtakes = 0;
         }
-        oldest
+        oldest.or(processing)
     }
 
     fn pick_read(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
         let mut sent = queues.sent(unit).take(self.window as usize);
-        sent.find(|w| queues.may_suspend(w.id)).map(|w| w.id)
+        sent.find(|w| queues.may_suspend(w.id) && !w.cmd.cause.yields_to_host()).map(|w| w.id)
     }
 
     /// A read that waits has the unit after the current program.

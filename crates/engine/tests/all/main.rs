@@ -11,6 +11,7 @@ mod chips;
 mod common;
 mod disks;
 mod driver;
+mod host_first;
 mod objects;
 mod planes;
 mod schedulers;

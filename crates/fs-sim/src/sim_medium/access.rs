@@ -22,7 +22,7 @@ pub(super) fn expect_access<T>(answer: frit_core::Result<T>) -> T {
 
 /// Splits an access into requests: position and length of each. With `burst` 0 the access is one
 /// request.
-fn requests(at: u64, len: u64, burst: u64) -> impl Iterator<Item = (u64, u32)> {
+pub(super) fn requests(at: u64, len: u64, burst: u64) -> impl Iterator<Item = (u64, u32)> {
     let mut from = at;
     let end = at + len;
     std::iter::from_fn(move || {

@@ -5,9 +5,10 @@
 //! program waits for the fence.
 
 mod access;
+mod processing;
 
 use crate::area::{Area, Areas, MediumAccess, Traffic};
-use crate::build::{Devices, HostDevice};
+use crate::build::{Devices, EngineUnits, HostDevice};
 use crate::error::{Error, Result};
 use crate::host::HostModel;
 use access::expect_access;
@@ -69,6 +70,7 @@ struct SimState<S: Sink> {
     link: Option<HostDevice>,
     copies: Option<HostDevice>,
     calls: Option<HostDevice>,
+    engine: Option<EngineUnits>,
     areas: Areas,
     traffic: Traffic,
     /// Time at which the program continues.
@@ -90,7 +92,7 @@ impl<S: Sink + Send> SimMedium<S> {
     pub fn new(parts: Devices, sink: S) -> Result<Self> {
         let geometry = Geometry::divide_for(parts.bytes, None, parts.sums)
             .map_err(Error::fs("layout of the file system"))?;
-        let Devices { host, bytes, pcm, link, copies, calls, .. } = parts;
+        let Devices { host, bytes, pcm, link, copies, calls, engine, .. } = parts;
         let inner = SimState {
             cpu: sink.start(),
             sink,
@@ -99,6 +101,7 @@ impl<S: Sink + Send> SimMedium<S> {
             link,
             copies,
             calls,
+            engine,
             areas: Areas::new(geometry),
             traffic: Traffic::default(),
             posted: VecDeque::new(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod by_hand;
+mod isp;
 mod order;
 mod runs;
 mod same_bytes;

@@ -30,6 +30,7 @@ pub(super) fn cause(name: &str) -> Colour {
         "meta" => "yellow",
         "migrate" => "green",
         "destage" => "orange",
+        "isp" => "ink",
         _ => "grey",
     }
 }
