@@ -103,7 +103,12 @@ impl Channel {
     ) {
         let request = parsed.and_then(|instruction| resolve(instruction, resolver));
         let ticket = match request {
-            Ok(request) => self.engine.submit(request),
+            Ok(request) => {
+                let instruction = request.instruction.clone();
+                let ticket = self.engine.submit(request);
+                resolver.started(&instruction, &ticket);
+                ticket
+            }
             Err(failure) => Ticket::completed(Outcome::failed(failure)),
         };
         let callbacks = Arc::clone(&self.callbacks);

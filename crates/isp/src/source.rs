@@ -1,5 +1,7 @@
 //! Data that the engine reads and writes, and the names by which instructions refer to it.
 
+use crate::engine::Ticket;
+use crate::instructions::Instruction;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -125,4 +127,7 @@ pub trait Resolver {
     /// # Errors
     /// The file does not exist, or the caller may not write it.
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError>;
+
+    /// Notes that an instruction was submitted, whose files were found before.
+    fn started(&self, _instruction: &Instruction, _ticket: &Ticket) {}
 }

@@ -67,6 +67,20 @@ macro_rules! instructions {
             /// Keys of the JSON forms of all instructions.
             pub const NAMES: &'static [&'static str] = &[$($kind::NAME,)*];
 
+            /// Key of the JSON form.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => $kind::NAME,)*
+                }
+            }
+
+            /// Number of the instruction in [`Self::NAMES`], from 1. Registers contain it.
+            #[must_use]
+            pub fn code(&self) -> u64 {
+                Self::NAMES.iter().position(|name| *name == self.name()).map_or(0, |index| index as u64 + 1)
+            }
+
             /// Reads the JSON form of an instruction by its key.
             pub(crate) fn parse(name: &str, value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure> {
                 match name {
