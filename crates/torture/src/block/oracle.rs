@@ -2,8 +2,9 @@
 //! contents at a second recovery, passes a check, and accepts further writes.
 
 use crate::block::command_set::CommandSet;
-use crate::block::history::History;
+use crate::block::history::{BeforeCrash, History};
 use crate::block::medium::SharedMedium;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::recording::add_divisible;
 use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
@@ -202,16 +203,21 @@ pub fn hash_of(versions: &[Versions]) -> u64 {
 }
 
 /// Verifies that every block holds the data of all certain requests, and of the others only whole
-/// requests.
+/// requests. `now` are the sides from which mirrors are read.
 ///
 /// # Errors
 /// The first block that does not.
-pub fn verify_contents(history: &History, lasted: &CommandSet, found: &[Versions]) -> Result<(), Violation> {
+pub fn verify_contents(
+    history: &History,
+    lasted: &CommandSet,
+    found: &[Versions],
+    now: &MirrorSources,
+) -> Result<(), Violation> {
     for (b, v) in found.iter().enumerate() {
-        if history.allows(b, lasted, v) {
+        if history.allows(b, lasted, v, now) {
             continue;
         }
-        let (oracle, why) = if history.allows(b, &CommandSet::new(lasted.limit()), v) {
+        let (oracle, why) = if history.allows(b, &CommandSet::new(lasted.limit()), v, now) {
             (Oracle::Content, "an earlier state: later acknowledged requests are lost")
         } else {
             (Oracle::Torn, "which was never its state")
@@ -251,7 +257,7 @@ pub fn examine(
     depth: ExamineOptions,
 ) -> Result<ImageState, Violation> {
     let up = recover_and_read(target, stores, history.len(), depth.stop)?;
-    verify_contents(history, lasted, &up.seen.versions)?;
+    verify_contents(history, lasted, &up.seen.versions, &history.sources_now(up.layer.as_ref()))?;
     let RecoveredVolume { layer, seen } = up;
     drop(layer);
     if depth.twice || depth.alive {
@@ -265,7 +271,9 @@ pub fn examine(
             ));
         }
         if depth.alive {
-            alive(target, stores, again, depth)?;
+            let sources = MirrorSources::of(again.layer.as_ref());
+            let before = BeforeCrash { history: history.clone(), lasted: lasted.clone(), sources };
+            alive(target, stores, again, before, depth)?;
         }
     }
     Ok(seen)
@@ -298,12 +306,13 @@ fn alive(
     target: &dyn TortureTarget,
     stores: &[SharedMedium],
     up: RecoveredVolume,
+    before: BeforeCrash,
     depth: ExamineOptions,
 ) -> Result<(), Violation> {
     let blocks = up.seen.versions.len();
     // New versions are above all versions in the image, so that none repeats.
     let version = 1 + up.seen.versions.iter().flatten().copied().max().unwrap_or(0) + (1 << 24);
-    let mut clients = Clients::new(History::new(&up.seen.versions), version);
+    let mut clients = Clients::new(History::after_crash(&up.seen.versions, before), version);
     let mut layer = up.layer;
     let mut rng = SmallRng::seed_from_u64(depth.seed);
     let mut requests = fill_requests(blocks as u64);
@@ -347,7 +356,8 @@ fn alive(
     } else {
         read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?
     };
-    verify_contents(&clients.history, &lasted, &found)?;
+    let now = clients.history.sources_now(layer.as_ref());
+    verify_contents(&clients.history, &lasted, &found, &now)?;
     check(layer.as_mut(), "after a full rewrite")?;
     if layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
         forget_unflushed(&mut lasted, &requests, flushed);
@@ -355,5 +365,6 @@ fn alive(
     drop(layer);
     let again = recover_and_read(target, stores, blocks, CrashKind::Process)
         .map_err(|v| Violation { what: format!("after a full rewrite and a restart: {}", v.what), ..v })?;
-    verify_contents(&clients.history, &lasted, &again.seen.versions)
+    let now = clients.history.sources_now(again.layer.as_ref());
+    verify_contents(&clients.history, &lasted, &again.seen.versions, &now)
 }
