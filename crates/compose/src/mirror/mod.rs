@@ -345,6 +345,7 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
                 "regions",
                 "regions that are still to be copied to other sides",
             ),
+            metric("source", self.source as u64, "side", "side that serves the regions to copy"),
             metric("mark_writes", c.mark_writes, "writes", "writes that waited for the mark of a region"),
             metric("bytes_copied", c.bytes_copied, "bytes", "data copied to other sides"),
             metric("copy_errors", c.copy_errors, "regions", "regions that could not be copied"),

@@ -3,7 +3,6 @@
 use super::layer::Flashcache;
 use super::layout::HEADERS;
 use super::sector::{SECTOR, UsageState};
-use super::sets::flag;
 use crate::planted::FlashcacheBug;
 use frit_core::convert::count_u32;
 use frit_core::extents::merge_runs;
@@ -16,9 +15,11 @@ use frit_core::{
 impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
     /// Writes all metadata, and then the header of a cache that was shut down. Returns the completion.
     pub(super) fn write_all(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        for slot in std::mem::take(&mut self.fresh) {
-            self.sets.change(slot, 0, flag::FRESH);
-        }
+        let fresh = self.take_fresh();
+        self.write_halted(sink, after).inspect_err(|_| self.keep_fresh(fresh))
+    }
+
+    fn write_halted(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         // The entries state that their data is durable.
         let flushed = self.flush_ssd(sink, after)?;
         let written = self.write_metadata(sink, (0..self.layout.metadata_blocks()).collect(), flushed)?;

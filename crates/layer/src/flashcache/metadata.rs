@@ -95,6 +95,21 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes both copies of the header with the next epoch, and flushes the SSD. Returns the completion.
     pub(super) fn write_header(&mut self, sink: &mut S, state: UsageState, after: S::Tok) -> Result<S::Tok> {
         let next = Header { state, epoch: self.epoch + 1 };
+        let written = self.put_header(sink, next, after);
+        // The SSD may have a header whose write failed, so its epoch is not that of later entries.
+        self.epoch = next.epoch;
+        match &written {
+            Ok(_) => self.state = state,
+            // Nor may the cache change under a header that vouches for all entries.
+            Err(e) if state == UsageState::Halted => {
+                self.health.refuse(format!("the header of a shutdown was not written: {e}"));
+            }
+            Err(_) => {}
+        }
+        written
+    }
+
+    fn put_header(&mut self, sink: &mut S, next: Header, after: S::Tok) -> Result<S::Tok> {
         let bytes = header(&self.layout, self.disk_blocks, next);
         let data =
             if self.holds_bytes { WriteData::Bytes(&bytes) } else { WriteData::Len(count_u32(SECTOR)) };
@@ -104,9 +119,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             written = sink.join(written, tok);
         }
         join_into(sink, &mut self.ssd_pending, written);
-        let done = self.flush_ssd(sink, written)?;
-        (self.state, self.epoch) = (state, next.epoch);
-        Ok(done)
+        self.flush_ssd(sink, written)
     }
 
     /// Begins an access that may change a device: the header states that the cache is in use.
@@ -126,14 +139,26 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         if self.fresh.is_empty() {
             return Ok(flushed);
         }
-        for slot in std::mem::take(&mut self.fresh) {
-            self.sets.change(slot, 0, flag::FRESH);
-        }
         // From now on the entries state that their data is durable.
         self.metadata_after = sink.join(self.metadata_after, flushed);
         self.stats.commits += 1;
         let after = if is_planted(FlashcacheBug::CommittedEarly) { sink.start() } else { flushed };
-        self.write_header(sink, self.state, after)
+        let fresh = self.take_fresh();
+        self.write_header(sink, self.state, after).inspect_err(|_| self.keep_fresh(fresh))
+    }
+
+    /// Makes the entries of the current epoch state that their data is durable. Returns their slots.
+    pub(super) fn take_fresh(&mut self) -> Vec<u32> {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.retain(|&slot| self.sets.is(slot, flag::FRESH));
+        fresh.iter().for_each(|&slot| self.sets.change(slot, 0, flag::FRESH));
+        fresh
+    }
+
+    /// Notes after a failed commit that these slots still have to be committed.
+    pub(super) fn keep_fresh(&mut self, fresh: Vec<u32>) {
+        fresh.iter().for_each(|&slot| self.sets.change(slot, flag::FRESH, 0));
+        self.fresh = fresh;
     }
 
     /// Flushes the SSD, after all its writes.

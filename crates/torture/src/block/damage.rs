@@ -5,6 +5,7 @@ use crate::block::command_set::CommandSet;
 use crate::block::fault::{Fault, FaultKind};
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::self_describing::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
@@ -439,7 +440,7 @@ impl WorkItem<'_> {
         let found = (open_found, told.found);
         let told = DamageReports { error: told.error || error, found: told.found || open_found };
         for (b, v) in got.iter().flatten().enumerate() {
-            if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v)) {
+            if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v, &MirrorSources::default())) {
                 self.is_known(still, &clients.history, b, &v, what, found).map_err(named)?;
             }
         }

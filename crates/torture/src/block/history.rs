@@ -5,9 +5,16 @@
 //! of the others, in their order. A request that was not acknowledged may be lost although a later
 //! one persists, since both were in flight together. Within a block, each request persists
 //! completely or not at all.
+//!
+//! The contents at the start may be those after a crash that a mirror reads from one of its sides. While
+//! that side works, they are certain. If it fails before it was copied, the contents may also be others
+//! that were possible after the crash ([`BeforeCrash`]).
 
 use crate::block::command_set::CommandSet;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::self_describing::{PER_BLOCK, Versions};
+use frit_core::{Sink, StackDevice};
+use std::sync::Arc;
 
 /// Change of a block by a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,12 +35,24 @@ struct BlockHistory {
     changes: Vec<BlockChange>,
 }
 
+/// The history before the crash that a history begins with, on mirrors whose sides may differ since then.
+#[derive(Debug)]
+pub struct BeforeCrash {
+    /// The history that the crash ended.
+    pub history: History,
+    /// The requests that certainly persisted.
+    pub lasted: CommandSet,
+    /// The sides from which the contents at the start were read.
+    pub sources: MirrorSources,
+}
+
 /// Changes of all blocks.
 #[derive(Clone, Debug)]
 pub struct History {
     blocks: Vec<BlockHistory>,
     /// Requests that end with a flush, if flushes are atomic.
     flushes: Option<Vec<u32>>,
+    before: Option<Arc<BeforeCrash>>,
 }
 
 impl History {
@@ -41,7 +60,25 @@ impl History {
     #[must_use]
     pub fn new(start: &[Versions]) -> History {
         let block = |&start: &Versions| BlockHistory { start, changes: Vec::new() };
-        History { blocks: start.iter().map(block).collect(), flushes: None }
+        History { blocks: start.iter().map(block).collect(), flushes: None, before: None }
+    }
+
+    /// Creates a history of blocks that had these contents after a crash.
+    #[must_use]
+    pub fn after_crash(start: &[Versions], before: BeforeCrash) -> History {
+        let before = (!before.sources.is_empty()).then(|| Arc::new(before));
+        History { before, ..History::new(start) }
+    }
+
+    /// Returns the sides from which the mirrors of a layer are read, if the history depends on them.
+    #[must_use]
+    pub fn sources_now<S: Sink>(&self, layer: &dyn StackDevice<S>) -> MirrorSources {
+        self.before.as_ref().map_or_else(MirrorSources::default, |_| MirrorSources::now(layer))
+    }
+
+    /// Returns the history before the crash if another side of a mirror is read now than at the start.
+    fn of_other_side(&self, now: &MirrorSources) -> Option<&BeforeCrash> {
+        self.before.as_deref().filter(|b| b.sources.failed_by(now))
     }
 
     /// Notes that flushes are atomic, and the requests that end with one.
@@ -129,10 +166,23 @@ impl History {
     /// all its sectors that no later request covers. Any other request is visible in all of them or
     /// in none. Accepting a request that can be visible is always correct: it explains its own
     /// sectors and does not affect the others.
+    ///
+    /// `now` are the sides from which mirrors are read.
     #[must_use]
-    pub fn allows(&self, block: usize, lasted: &CommandSet, found: &Versions) -> bool {
+    pub fn allows(&self, block: usize, lasted: &CommandSet, found: &Versions, now: &MirrorSources) -> bool {
+        self.explains(block, lasted, found, [true; PER_BLOCK], now)
+    }
+
+    /// Returns `true` if these sectors of a block may have the contents `found`.
+    fn explains(
+        &self,
+        block: usize,
+        lasted: &CommandSet,
+        found: &Versions,
+        mut open: [bool; PER_BLOCK],
+        now: &MirrorSources,
+    ) -> bool {
         let b = &self.blocks[block];
-        let mut open = [true; PER_BLOCK];
         for c in b.changes.iter().rev() {
             let range = c.from as usize..c.to as usize;
             let shows = range.clone().all(|s| !open[s] || found[s] == c.version);
@@ -143,6 +193,7 @@ impl History {
             }
         }
         (0..PER_BLOCK).all(|s| !open[s] || found[s] == b.start[s])
+            || self.of_other_side(now).is_some_and(|b| b.history.explains(block, &b.lasted, found, open, now))
     }
 
     /// Returns `true` if every sector of a block holds zeros or one of its former versions.
@@ -160,9 +211,16 @@ impl History {
     }
 
     /// Returns `true` if a sector may have a version now: that of the last certain request, or of a
-    /// later one.
+    /// later one. `now` are the sides from which mirrors are read.
     #[must_use]
-    pub fn may_show(&self, block: usize, sector: usize, version: u32, sure: impl Fn(u32) -> bool) -> bool {
+    pub fn may_show(
+        &self,
+        block: usize,
+        sector: usize,
+        version: u32,
+        sure: &dyn Fn(u32) -> bool,
+        now: &MirrorSources,
+    ) -> bool {
         let b = &self.blocks[block];
         for c in b.changes.iter().rev().filter(|c| (c.from..c.to).contains(&(sector as u8))) {
             if c.version == version {
@@ -172,7 +230,10 @@ impl History {
                 return false;
             }
         }
-        b.start[sector] == version
+        let certain = |b: &BeforeCrash, r: u32| b.lasted.has(r as usize);
+        let on_other_side =
+            |b: &BeforeCrash| b.history.may_show(block, sector, version, &|r| certain(b, r), now);
+        b.start[sector] == version || self.of_other_side(now).is_some_and(on_other_side)
     }
 
     /// Returns `true` if some sector of a block had no contents at the start.
@@ -204,6 +265,11 @@ mod tests {
         s
     }
 
+    /// Returns `true` if a history allows contents while no mirror failed.
+    fn allows(h: &History, block: usize, lasted: &CommandSet, found: &Versions) -> bool {
+        h.allows(block, lasted, found, &MirrorSources::default())
+    }
+
     #[test]
     fn what_lasted_has_to_show_and_the_rest_may() {
         let mut h = History::empty(3);
@@ -213,11 +279,39 @@ mod tests {
         let old = [10, 10, 0, 0, 0, 0, 0, 0];
         assert_eq!(h.now(0), [0; 8]);
         assert_eq!(h.after(1, |r| r < 1), old);
-        assert!(h.allows(1, &set(&[1]), &[11; 8]) && h.allows(1, &set(&[1]), &[0; 8]));
-        assert!(!h.allows(1, &set(&[1]), &old) && h.ever_or_zero(1, &old));
-        assert!(h.allows(1, &set(&[0]), &old) && h.allows(1, &set(&[]), &[0; 8]));
-        assert!(!h.allows(1, &set(&[]), &[11, 11, 11, 11, 0, 0, 0, 0]));
-        assert!(!h.allows(1, &set(&[0, 1]), &[10, 10, 11, 11, 11, 11, 11, 11]));
+        assert!(allows(&h, 1, &set(&[1]), &[11; 8]) && allows(&h, 1, &set(&[1]), &[0; 8]));
+        assert!(!allows(&h, 1, &set(&[1]), &old) && h.ever_or_zero(1, &old));
+        assert!(allows(&h, 1, &set(&[0]), &old) && allows(&h, 1, &set(&[]), &[0; 8]));
+        assert!(!allows(&h, 1, &set(&[]), &[11, 11, 11, 11, 0, 0, 0, 0]));
+        assert!(!allows(&h, 1, &set(&[0, 1]), &[10, 10, 11, 11, 11, 11, 11, 11]));
+    }
+
+    #[test]
+    fn after_a_failure_of_the_source_the_rest_may_be_of_another_side() {
+        let sources = |side| MirrorSources::test(&[(0, side)]);
+        let mut old = History::new(&[[1; 8]]);
+        old.change(0, 2, 4, 2);
+        old.change(1, 4, 4, 3);
+        old.split(&set(&[0, 1]));
+        // The first request was flushed, the other one is on the source only.
+        let before = || BeforeCrash { history: old.clone(), lasted: set(&[0]), sources: sources(0) };
+        let mut h = History::after_crash(&[[1, 1, 2, 2, 3, 3, 3, 3]], before());
+        h.change(0, 0, 1, 9);
+        let other = [9, 1, 2, 2, 2, 2, 1, 1];
+        let allows = |lasted: &[usize], found, now| h.allows(0, &set(lasted), found, &now);
+        assert!(allows(&[0], &[9, 1, 2, 2, 3, 3, 3, 3], sources(0)));
+        assert!(!allows(&[0], &other, sources(0)) && allows(&[0], &other, sources(1)));
+        // What was flushed before the crash and what was acknowledged since then has to be there.
+        assert!(!allows(&[0], &[9, 1, 1, 1, 3, 3, 3, 3], sources(1)));
+        assert!(!allows(&[0], &[1, 1, 2, 2, 2, 2, 1, 1], sources(1)));
+        let shows = |version, now| h.may_show(0, 7, version, &|_| true, &now);
+        assert!(
+            shows(3, sources(0)) && !shows(1, sources(0)) && shows(1, sources(1)) && !shows(2, sources(1))
+        );
+        // Without regions to copy, no side may have other contents.
+        let same = BeforeCrash { sources: MirrorSources::default(), ..before() };
+        let h = History::after_crash(&[[3; 8]], same);
+        assert!(!h.allows(0, &set(&[]), &[1; 8], &sources(1)));
     }
 
     #[test]
@@ -254,7 +348,7 @@ mod tests {
                 (0..changes.len()).all(|i| !lasted.has(i) || subset >> i & 1 == 1)
                     && h.after(0, |r| subset >> r & 1 == 1) == found
             });
-            prop_assert_eq!(h.allows(0, &lasted, &found), any);
+            prop_assert_eq!(allows(&h, 0, &lasted, &found), any);
         }
     }
 }

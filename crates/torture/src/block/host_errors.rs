@@ -5,6 +5,7 @@ use crate::block::command_set::CommandSet;
 use crate::block::fault::{Fault, FaultKind};
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::oracle::{ExamineOptions, examine, read_all, verify_contents};
 use crate::block::self_describing::{BLOCK, PER_BLOCK};
 use crate::block::target::TortureTarget;
@@ -187,7 +188,7 @@ impl WorkItem<'_> {
         }
         let found = read_all(layer, &mut UntimedSink::new(), clients.history.len())?;
         clients.history.split(&CommandSet::below(lasted.limit(), lasted.limit()));
-        verify_contents(&clients.history, &lasted, &found)?;
+        verify_contents(&clients.history, &lasted, &found, &MirrorSources::default())?;
         met.lasted = lasted;
         Ok(())
     }

@@ -20,6 +20,7 @@ pub mod graph;
 pub mod history;
 mod host_errors;
 pub mod medium;
+pub mod mirror_sources;
 pub mod nand_layout;
 pub mod options;
 pub mod oracle;

@@ -2,8 +2,9 @@
 //! contents at a second recovery, passes a check, and accepts further writes.
 
 use crate::block::command_set::CommandSet;
-use crate::block::history::History;
+use crate::block::history::{BeforeCrash, History};
 use crate::block::medium::SharedMedium;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::recording::add_divisible;
 use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
@@ -14,8 +15,8 @@ use crate::block::workload::{
 use crate::block::zoned;
 use frit_core::split_mix::mix;
 use frit_core::{
-    CheckScope, CrashKind, DurabilityPoint, Error, Hints, ReadTarget, Sector, Severity, Sink, StackDevice,
-    UntimedSink,
+    CheckScope, CrashKind, DurabilityPoint, Error, Finding, Hints, ReadTarget, Sector, Severity, Sink,
+    StackDevice, UntimedSink,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -102,12 +103,21 @@ pub fn recover_and_read(
 /// # Errors
 /// The first finding.
 pub fn check(layer: &mut dyn StackDevice<UntimedSink>, when: &str) -> Result<(), Violation> {
+    check_except(layer, when, |_| false)
+}
+
+/// Runs a check with data, which must report nothing of importance except some findings.
+fn check_except(
+    layer: &mut dyn StackDevice<UntimedSink>,
+    when: &str,
+    excepted: impl Fn(&Finding) -> bool,
+) -> Result<(), Violation> {
     let mut first = None;
     let scope = CheckScope { data: true, ..CheckScope::default() };
     let done = layer.check(&mut UntimedSink::new(), scope, &mut |f| {
         // A finding that only costs space is allowed: a later recovery, or garbage collection,
         // repairs it.
-        if f.severity > Severity::Minor {
+        if f.severity > Severity::Minor && !excepted(&f) {
             first.get_or_insert(f);
         }
     });
@@ -202,16 +212,21 @@ pub fn hash_of(versions: &[Versions]) -> u64 {
 }
 
 /// Verifies that every block holds the data of all certain requests, and of the others only whole
-/// requests.
+/// requests. `now` are the sides from which mirrors are read.
 ///
 /// # Errors
 /// The first block that does not.
-pub fn verify_contents(history: &History, lasted: &CommandSet, found: &[Versions]) -> Result<(), Violation> {
+pub fn verify_contents(
+    history: &History,
+    lasted: &CommandSet,
+    found: &[Versions],
+    now: &MirrorSources,
+) -> Result<(), Violation> {
     for (b, v) in found.iter().enumerate() {
-        if history.allows(b, lasted, v) {
+        if history.allows(b, lasted, v, now) {
             continue;
         }
-        let (oracle, why) = if history.allows(b, &CommandSet::new(lasted.limit()), v) {
+        let (oracle, why) = if history.allows(b, &CommandSet::new(lasted.limit()), v, now) {
             (Oracle::Content, "an earlier state: later acknowledged requests are lost")
         } else {
             (Oracle::Torn, "which was never its state")
@@ -251,7 +266,7 @@ pub fn examine(
     depth: ExamineOptions,
 ) -> Result<ImageState, Violation> {
     let up = recover_and_read(target, stores, history.len(), depth.stop)?;
-    verify_contents(history, lasted, &up.seen.versions)?;
+    verify_contents(history, lasted, &up.seen.versions, &history.sources_now(up.layer.as_ref()))?;
     let RecoveredVolume { layer, seen } = up;
     drop(layer);
     if depth.twice || depth.alive {
@@ -265,7 +280,9 @@ pub fn examine(
             ));
         }
         if depth.alive {
-            alive(target, stores, again, depth)?;
+            let sources = MirrorSources::of(again.layer.as_ref());
+            let before = BeforeCrash { history: history.clone(), lasted: lasted.clone(), sources };
+            alive(target, stores, again, before, depth)?;
         }
     }
     Ok(seen)
@@ -298,12 +315,13 @@ fn alive(
     target: &dyn TortureTarget,
     stores: &[SharedMedium],
     up: RecoveredVolume,
+    before: BeforeCrash,
     depth: ExamineOptions,
 ) -> Result<(), Violation> {
     let blocks = up.seen.versions.len();
     // New versions are above all versions in the image, so that none repeats.
     let version = 1 + up.seen.versions.iter().flatten().copied().max().unwrap_or(0) + (1 << 24);
-    let mut clients = Clients::new(History::new(&up.seen.versions), version);
+    let mut clients = Clients::new(History::after_crash(&up.seen.versions, before), version);
     let mut layer = up.layer;
     let mut rng = SmallRng::seed_from_u64(depth.seed);
     let mut requests = fill_requests(blocks as u64);
@@ -340,20 +358,25 @@ fn alive(
         add_divisible(&mut divisible, layer.write_guarantee(), &requests);
     }
     clients.history.split(&divisible);
+    let mut reports_lost = false;
     let found = if may_report_lost(target, layer.as_ref(), &requests, &failed) {
         let found = read_after_failed_flush(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
+        reports_lost = found.contains(&None);
         let known = |b: usize| clients.history.after(b, |r| lasted.has(r as usize));
         found.into_iter().enumerate().map(|(b, v)| v.unwrap_or_else(|| known(b))).collect()
     } else {
         read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?
     };
-    verify_contents(&clients.history, &lasted, &found)?;
-    check(layer.as_mut(), "after a full rewrite")?;
+    let now = clients.history.sources_now(layer.as_ref());
+    verify_contents(&clients.history, &lasted, &found, &now)?;
+    // The check cannot read what the reads reported as lost. After a restart it has to find nothing.
+    check_except(layer.as_mut(), "after a full rewrite", |f| reports_lost && f.kind == "bad-data")?;
     if layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
         forget_unflushed(&mut lasted, &requests, flushed);
     }
     drop(layer);
     let again = recover_and_read(target, stores, blocks, CrashKind::Process)
         .map_err(|v| Violation { what: format!("after a full rewrite and a restart: {}", v.what), ..v })?;
-    verify_contents(&clients.history, &lasted, &again.seen.versions)
+    let now = clients.history.sources_now(again.layer.as_ref());
+    verify_contents(&clients.history, &lasted, &again.seen.versions, &now)
 }

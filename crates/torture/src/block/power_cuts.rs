@@ -95,7 +95,9 @@ impl WorkItem<'_> {
         ImageBuilder::new(&run.graph, &fresh, self.tearing()).apply(cut, 0);
         drop(stores);
         // New versions start well above those of the run, so that none repeats.
-        let mut s = RecordingSession::resume(self.target, fresh, run.version + 1000, self.options.mutation)?;
+        let before = (run.history.clone(), run.lasting(&cut.set));
+        let version = run.version + 1000;
+        let mut s = RecordingSession::resume(self.target, fresh, version, before, self.options.mutation)?;
         if self.case.mode == TortureMode::Wear {
             s.tolerate_read_only();
         }

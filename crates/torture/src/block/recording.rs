@@ -3,8 +3,9 @@
 use crate::block::access_log::{AccessLog, AccessRecords};
 use crate::block::command_set::CommandSet;
 use crate::block::graph::Graph;
-use crate::block::history::History;
+use crate::block::history::{BeforeCrash, History};
 use crate::block::medium::SharedMedium;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::oracle::{read_all, recover_and_read};
 use crate::block::recording_sink::{Mutation, RecordingSink};
 use crate::block::self_describing::{BLOCK, PER_BLOCK};
@@ -153,7 +154,8 @@ impl<'a> RecordingSession<'a> {
         Ok(s)
     }
 
-    /// Starts a session on media with contents, after a recovery.
+    /// Starts a session on media with contents, after a recovery. `before` has the history that the crash
+    /// ended, and the requests that certainly persisted.
     ///
     /// # Errors
     /// Media that do not recover.
@@ -161,6 +163,7 @@ impl<'a> RecordingSession<'a> {
         target: &'a dyn TortureTarget,
         stores: Vec<SharedMedium>,
         version: u32,
+        before: (History, CommandSet),
         mutation: Option<Mutation>,
     ) -> Result<Self, Violation> {
         let (layer, _, _) = build_recording(target, &stores, None)?;
@@ -169,7 +172,9 @@ impl<'a> RecordingSession<'a> {
         let found = recover_and_read(target, &stores, blocks as usize, CrashKind::Process)?.seen;
         let (mut layer, mut sink, access_log) = build_recording(target, &stores, mutation)?;
         layer.recover(&mut sink, CrashKind::Process).map_err(|e| failed("recovery", &e))?;
-        let clients = Clients::new(History::new(&found.versions), version);
+        let (history, lasted) = before;
+        let before = BeforeCrash { history, lasted, sources: MirrorSources::of(layer.as_ref()) };
+        let clients = Clients::new(History::after_crash(&found.versions, before), version);
         Ok(RecordingSession {
             target,
             stores,

@@ -2,6 +2,7 @@
 
 use crate::block::command_set::CommandSet;
 use crate::block::history::History;
+use crate::block::mirror_sources::MirrorSources;
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use crate::block::violation::{Oracle, Violation};
@@ -351,7 +352,8 @@ impl Clients {
             return Err(RequestFailure::Error(e));
         }
         if request.kind == ClientRequestKind::Read {
-            self.compare(request).map_err(RequestFailure::Violation)
+            let now = self.history.sources_now(layer);
+            self.compare(request, &now).map_err(RequestFailure::Violation)
         } else {
             Ok(())
         }
@@ -425,14 +427,14 @@ impl Clients {
     }
 
     /// Verifies that a read returned the last written data.
-    fn compare(&self, request: &ClientRequest) -> Result<(), Violation> {
+    fn compare(&self, request: &ClientRequest, now: &MirrorSources) -> Result<(), Violation> {
         for (i, s) in self.buffer[..request.sectors as usize * SECTOR].chunks_exact(SECTOR).enumerate() {
             let sector = request.first + i as u64;
             let got = self_describing::version(sector, s);
             let (block, at) = ((sector / PER_BLOCK as u64) as usize, sector as usize % PER_BLOCK);
             let sure = |r: u32| !self.uncertain_requests.contains(&r);
             let want = self.history.after(block, sure)[at];
-            if !got.is_ok_and(|v| self.history.may_show(block, at, v, sure)) {
+            if !got.is_ok_and(|v| self.history.may_show(block, at, v, &sure, now)) {
                 let what =
                     format!("{request}: sector {sector} gave {got:?}, version {want} was written last");
                 return Err(Violation { oracle: Oracle::Content, what });

@@ -103,6 +103,34 @@ fn the_failure_of_all_sides_is_returned_and_takes_none_out() {
     assert!(get(&mut m, 3).is_err() && put(&mut m, 3, 5).is_err() && m.flush(&mut { SINK }).is_err());
 }
 
+/// Writes 1 to a sector, flushes, and writes 2, which a power cut leaves on the first side only.
+fn differing(bench: &Bench) -> Untimed {
+    let mut m = formatted(bench);
+    put(&mut m, 3, 1).unwrap();
+    m.flush(&mut { SINK }).unwrap();
+    put(&mut m, 3, 2).unwrap();
+    bench.devices[0].crash(|writes| writes);
+    bench.devices[1].crash(|_| 0);
+    restart(bench, config()).unwrap()
+}
+
+#[test]
+fn a_source_that_fails_before_the_copies_are_done_leaves_the_state_of_another_side() {
+    for copied in [false, true] {
+        let bench = Bench::new(&[1, 1]);
+        let mut m = differing(&bench);
+        assert_eq!((metric(&m, "regions_to_copy"), metric(&m, "source")), (1, 0));
+        assert_eq!(get(&mut m, 3).unwrap(), 2);
+        if copied {
+            copy_all(&mut m);
+        }
+        bench.devices[0].state().dead = true;
+        put(&mut m, 4, 3).unwrap();
+        assert_eq!((metric(&m, "degraded"), metric(&m, "source")), (1, 1));
+        assert_eq!((get(&mut m, 3).unwrap(), get(&mut m, 4).unwrap()), (if copied { 2 } else { 1 }, 3));
+    }
+}
+
 #[test]
 fn sides_that_were_used_without_each_other_are_refused_until_one_is_preferred() {
     let bench = Bench::new(&[1, 1]);

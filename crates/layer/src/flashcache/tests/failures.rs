@@ -1,5 +1,6 @@
 //! Failed flushes of the SSD, and failed writes of the disk.
 
+use super::super::sector::UsageState;
 use super::*;
 use crate::testing::{FailingAccess, FailingStore};
 use frit_core::{Error, Result};
@@ -145,6 +146,48 @@ fn a_change_of_a_block_whose_metadata_was_not_flushed_is_durable_after_a_flush()
     layer.recover(sink, CrashKind::Process).unwrap();
     for block in 0..8 {
         assert_eq!(first_bytes(&mut layer, block).unwrap(), (0, 1), "{block}");
+    }
+}
+
+/// The SSD takes the data and the metadata of a block, and refuses the header that commits their epoch. No flush
+/// succeeds until a header is written: a recovery takes the block for one that no flush covered.
+#[test]
+fn a_flush_after_a_refused_commit_commits() {
+    let (_, mut disk) = stores();
+    // Nothing is cleaned.
+    let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
+    let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
+    let sink = &mut UntimedSink::new();
+    put(&mut layer, 6, 3, 2).unwrap();
+    fails.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        assert!(matches!(layer.flush(sink), Err(Error::ReadOnly { .. })));
+    }
+    assert!(layer.halt(sink).is_err() && layer.flush(sink).is_err());
+    fails.store(false, Ordering::Relaxed);
+    layer.flush(sink).unwrap();
+    layer.recover(sink, CrashKind::Process).unwrap();
+    assert_eq!(first_bytes(&mut layer, 3).unwrap(), (3, 3));
+}
+
+/// The SSD takes a header and fails its flush. After a crash it may have the header: blocks that became dirty
+/// since then are of a later epoch, and no cache that is in use changes under the header of a shutdown.
+#[test]
+fn a_header_whose_flush_failed_commits_nothing_later() {
+    for state in [UsageState::InUse, UsageState::Halted] {
+        let (_, mut disk) = stores();
+        let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
+        let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Sync, worn_out);
+        let sink = &mut UntimedSink::new();
+        put(&mut layer, 6, 3, 2).unwrap();
+        layer.flush(sink).unwrap();
+        fails.store(true, Ordering::Relaxed);
+        assert!(layer.write_header(sink, state, ()).is_err());
+        fails.store(false, Ordering::Relaxed);
+        assert_eq!(put(&mut layer, 8, 4, 2).is_err(), state == UsageState::Halted);
+        layer.recover(sink, CrashKind::Process).unwrap();
+        assert_eq!(first_bytes(&mut layer, 3).unwrap(), (3, 3));
+        assert_eq!(first_bytes(&mut layer, 4).unwrap(), (0, 0), "no flush made it durable");
     }
 }
 
