@@ -62,6 +62,8 @@ enum Command {
     Unmount(cmd::unmount::Args),
     /// Check a file system that is not mounted.
     Fsck(cmd::fsck::Args),
+    /// Compute where files lie: search for words, and other instructions of the processing engine.
+    Isp(cmd::isp::Args),
     /// Defragment the files of a file system that is not mounted.
     Defrag(cmd::defrag::Args),
     /// Run a file system on modelled memory in virtual time; show the plan of an operation.
@@ -105,6 +107,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Mount(args) => cmd::mount::run(&args),
         Command::Unmount(args) => cmd::unmount::run(&args),
         Command::Fsck(args) => return cmd::fsck::run(&args),
+        Command::Isp(args) => return cmd::isp::run(&args),
         Command::Defrag(args) => cmd::defrag::run(&args),
         Command::FsSim(args) => return cmd::fs_sim::run(&args),
         Command::Ctl(args) => cmd::ctl::run(&args),

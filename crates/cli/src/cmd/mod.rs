@@ -16,6 +16,7 @@ pub(crate) mod grow;
 pub(crate) mod image;
 pub(crate) mod import;
 pub(crate) mod inspect;
+pub(crate) mod isp;
 pub(crate) mod layers;
 pub(crate) mod mkfs;
 pub(crate) mod mount;

@@ -22,6 +22,7 @@ mod session;
 mod setup;
 mod stale;
 
+pub use in_storage::EngineContents;
 pub use options::{MountOptions, THREADS_MAX};
 pub use session::Mount;
 pub use stale::{MountInfo, clear_stale, mounted};

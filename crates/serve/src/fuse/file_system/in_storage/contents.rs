@@ -4,8 +4,9 @@ use frit_fs::FileContents;
 use frit_isp::{Destination, Source, SourceError};
 use std::sync::Arc;
 
-/// Contents of a file.
-pub(super) struct EngineContents(pub(super) Arc<dyn FileContents>);
+/// Contents of a file as data of the processing engine.
+#[derive(Debug)]
+pub struct EngineContents(pub Arc<dyn FileContents>);
 
 fn failed(error: &frit_fs::Error) -> SourceError {
     SourceError(error.to_string())

@@ -5,4 +5,5 @@ mod groups;
 mod open_command;
 mod resolver;
 
+pub use contents::EngineContents;
 pub(super) use open_command::CommandFiles;

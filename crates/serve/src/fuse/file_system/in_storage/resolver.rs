@@ -97,7 +97,13 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
     }
 
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
-        Ok(Arc::new(EngineContents(self.open(target, true)?)))
+        let contents = self.open(target, true)?;
+        if self.reads.lock().as_ref().is_some_and(|reads| reads.ino() == contents.ino()) {
+            return Err(ResolveError::Other(
+                "the file is the one that the instruction reads; name another".into(),
+            ));
+        }
+        Ok(Arc::new(EngineContents(contents)))
     }
 
     fn started(&self, instruction: &Instruction, ticket: &Ticket) {

@@ -1,0 +1,160 @@
+//! Ways to the engine: the command file of a mounted directory, or an engine over an image that is not
+//! mounted.
+
+use crate::cmd::image::{self, LockedImage, OverlayArgs};
+use frit_fs::{Caller, Paths};
+use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
+use frit_serve::fuse::file_system::EngineContents;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name of the command file of each directory.
+const COMMAND: &str = ".isp";
+/// Number of bytes of a read of results.
+const READ_BYTES: usize = 1 << 20;
+
+/// Image with the file, if it is not on a mounted file system.
+#[derive(clap::Args, Debug)]
+pub(super) struct ImageArgs {
+    /// The file is in this image, pool or volume, which is not mounted.
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) image: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) changes: OverlayArgs,
+}
+
+/// Result of an instruction, and the work of this program for it.
+pub(super) struct Answered {
+    /// Line of the result, and its payload.
+    pub(super) bytes: Vec<u8>,
+    /// System calls on the command file: open, write, reads, close.
+    pub(super) requests: u64,
+    /// Processor time of this program.
+    pub(super) cpu: Duration,
+}
+
+impl Answered {
+    /// Returns the line of the result without its end, and the payload.
+    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
+        let end = self.bytes.iter().position(|byte| *byte == b'\n').unwrap_or(self.bytes.len());
+        (&self.bytes[..end], self.bytes.get(end + 1..).unwrap_or_default())
+    }
+}
+
+/// Gives an instruction to the command file of a directory, or to an engine over an image.
+///
+/// # Errors
+/// The directory has no command file; the image cannot be opened.
+pub(super) fn ask(directory: &Path, instruction: &str, image: &ImageArgs) -> Result<Answered> {
+    match &image.image {
+        Some(place) => in_image(place, directory, instruction, &image.changes),
+        None => in_directory(directory, instruction),
+    }
+}
+
+fn in_directory(directory: &Path, instruction: &str) -> Result<Answered> {
+    let path = directory.join(COMMAND);
+    let began = cpu_time();
+    let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => miette!(
+            help =
+                "mount one with frit mount; with --image IMAGE the file is in an image that is not mounted",
+            "{} is not in a mounted file system of frit with command files",
+            directory.display()
+        ),
+        _ => miette!("cannot open {}: {e}", path.display()),
+    })?;
+    let failed = || format!("cannot use the command file {}", path.display());
+    file.write_all(format!("{instruction}\n").as_bytes()).into_diagnostic().wrap_err_with(failed)?;
+    let mut requests = 2;
+    let mut bytes = Vec::new();
+    let mut part = vec![0; READ_BYTES];
+    while !is_whole(&bytes) {
+        requests += 1;
+        match file.read(&mut part).into_diagnostic().wrap_err_with(failed)? {
+            0 => break,
+            len => bytes.extend_from_slice(&part[..len]),
+        }
+    }
+    drop(file);
+    Ok(Answered { bytes, requests: requests + 1, cpu: cpu_time().saturating_sub(began) })
+}
+
+/// Returns `true` if the bytes are the line of a result with its whole payload.
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return false };
+    let line: serde_json::Value = serde_json::from_slice(&bytes[..end]).unwrap_or_default();
+    (bytes.len() - end - 1) as u64 >= line["payload_bytes"].as_u64().unwrap_or(0)
+}
+
+fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &OverlayArgs) -> Result<Answered> {
+    let began = cpu_time();
+    let files = if image::is_volume(place) {
+        Arc::new(image::open_on_volume(place, false)?)
+    } else {
+        let pool = image::open_pool(place).map_err(|e| miette!("{}: {e}", place.display()))?;
+        let _locked = LockedImage::open(&image::image_path(place))?;
+        Arc::new(image::open(&image::image_path(place), pool, false, changes)?)
+    };
+    let engine = Arc::new(Engine::default());
+    let channel = Channel::new(Arc::clone(&engine));
+    let resolver = ImageFiles { files: Arc::clone(&files), directory: directory.to_owned() };
+    let mut bytes = Vec::new();
+    if channel.write(format!("{instruction}\n").as_bytes(), &resolver).is_ok() {
+        while !is_whole(&bytes) {
+            match channel.read(READ_BYTES) {
+                part if part.is_empty() => break,
+                part => bytes.extend(part),
+            }
+        }
+    }
+    drop((channel, engine, resolver));
+    image::close(files)?;
+    Ok(Answered { bytes, requests: 0, cpu: cpu_time().saturating_sub(began) })
+}
+
+/// Files of an image that is not mounted, with the rights of the superuser of the image.
+struct ImageFiles {
+    files: Arc<frit_fs::Fs<frit_fs::Image>>,
+    directory: PathBuf,
+}
+
+impl ImageFiles {
+    fn open(&self, target: &Target, writes: bool) -> Result<Arc<EngineContents>, ResolveError> {
+        let refused = |e: frit_fs::Error| match e {
+            frit_fs::Error::NotFound => ResolveError::NotFound,
+            e => ResolveError::Other(e.to_string()),
+        };
+        let ino = match target {
+            Target::Inode(number) => frit_fs::Ino(*number),
+            Target::Name(path) => {
+                let path = self.directory.join(path);
+                let path =
+                    path.to_str().ok_or_else(|| ResolveError::Other("the path is not UTF-8".into()))?;
+                self.files.resolve(&Caller::ROOT, path, true).map_err(refused)?.ino
+            }
+        };
+        let opened = frit_fs::InStorage::open_contents(Arc::clone(&self.files), &Caller::ROOT, ino, writes);
+        opened.map(|contents| Arc::new(EngineContents(contents))).map_err(refused)
+    }
+}
+
+impl Resolver for ImageFiles {
+    fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError> {
+        self.open(target, false).map(|contents| contents as Arc<dyn Source>)
+    }
+
+    fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
+        self.open(target, true).map(|contents| contents as Arc<dyn Destination>)
+    }
+}
+
+/// Returns the processor time of this process.
+fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+}
