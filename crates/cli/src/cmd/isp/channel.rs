@@ -139,7 +139,7 @@ impl ImageFiles {
             }
         };
         let opened = frit_fs::InStorage::open_contents(Arc::clone(&self.files), &Caller::ROOT, ino, writes);
-        opened.map(|contents| Arc::new(EngineContents(contents))).map_err(refused)
+        opened.map(|contents| Arc::new(EngineContents::new(contents))).map_err(refused)
     }
 }
 

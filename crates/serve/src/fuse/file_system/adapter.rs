@@ -48,6 +48,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     /// The thread for invalidation cannot be started.
     pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let passthrough = Passthrough::new(options.passthrough);
+        let commands = CommandFiles::new(passthrough.notifier());
         let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
         Ok(FsAdapter {
             files,
@@ -55,7 +56,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
             passthrough,
             page_invalidation,
             removed: RemovedDirs::default(),
-            commands: CommandFiles::new(),
+            commands,
             writeback: options.writeback,
             free_opendir: false,
         })
@@ -317,7 +318,7 @@ impl<F: InStorage + 'static> Filesystem for FsAdapter<F> {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.commands.release(handle);
+        self.commands.release(&*self.files, handle);
         self.passthrough.release(ino(number));
         reply::empty(reply, self.files.unpin(ino(number)));
     }

@@ -2,15 +2,17 @@
 
 use super::groups;
 use super::resolver::CallerFiles;
-use frit_fs::{Caller, Error, InStorage, Ino, Result};
+use frit_fs::{COMMAND_NAME, Caller, Error, InStorage, Ino, Result};
 use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
 use fuser::{
-    Errno, FileHandle, FopenFlags, OpenFlags, PollEvents, PollNotifier, ReplyData, ReplyPoll, ReplyWrite,
-    Request,
+    Errno, FileHandle, FopenFlags, INodeNo, Notifier, OpenFlags, PollEvents, PollNotifier, ReplyData,
+    ReplyPoll, ReplyWrite, Request,
 };
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -21,6 +23,8 @@ const HANDLES_FROM: u64 = 1 << 32;
 #[derive(Debug)]
 struct OpenCommand {
     ino: Ino,
+    /// Directory of the command file when it was opened.
+    directory: Ino,
     channel: Channel,
     /// Opened with O_NONBLOCK.
     nonblocking: bool,
@@ -30,6 +34,7 @@ struct OpenCommand {
 #[derive(Debug)]
 pub(in crate::fuse::file_system) struct CommandFiles {
     foreground: Arc<Foreground>,
+    kernel: Arc<OnceLock<Notifier>>,
     /// Created by the first open.
     engine: OnceLock<Arc<Engine>>,
     open: Mutex<HashMap<u64, Arc<OpenCommand>>>,
@@ -41,9 +46,10 @@ const ALWAYS: PollEvents =
     PollEvents::POLLIN.union(PollEvents::POLLRDNORM).union(PollEvents::POLLOUT).union(PollEvents::POLLWRNORM);
 
 impl CommandFiles {
-    pub(in crate::fuse::file_system) fn new() -> CommandFiles {
+    pub(in crate::fuse::file_system) fn new(kernel: Arc<OnceLock<Notifier>>) -> CommandFiles {
         CommandFiles {
             foreground: Arc::default(),
+            kernel,
             engine: OnceLock::new(),
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
@@ -64,7 +70,7 @@ impl CommandFiles {
         ino: Ino,
         flags: OpenFlags,
     ) -> Option<(FileHandle, FopenFlags)> {
-        files.command_directory(ino).ok()?;
+        let directory = files.command_directory(ino).ok()?;
         let engine = self.engine.get_or_init(|| {
             let foreground = Arc::clone(&self.foreground);
             Arc::new(Engine::new(EngineOptions {
@@ -76,17 +82,35 @@ impl CommandFiles {
         let channel = Channel::new(Arc::clone(engine));
         let nonblocking = flags.0 as u32 & OFlags::NONBLOCK.bits() != 0;
         let handle = self.next.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().insert(handle, Arc::new(OpenCommand { ino, channel, nonblocking }));
+        self.open.lock().insert(handle, Arc::new(OpenCommand { ino, directory, channel, nonblocking }));
         let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_STREAM | FopenFlags::FOPEN_NOFLUSH;
         Some((FileHandle(handle), how))
     }
 
     /// Closes a channel, and cancels its instructions.
-    pub(in crate::fuse::file_system) fn release(&self, handle: FileHandle) {
-        if handle.0 >= HANDLES_FROM {
-            let closed = self.open.lock().remove(&handle.0);
-            drop(closed);
+    pub(in crate::fuse::file_system) fn release<F: InStorage>(&self, files: &F, handle: FileHandle) {
+        if handle.0 < HANDLES_FROM {
+            return;
         }
+        let closed = self.open.lock().remove(&handle.0);
+        let Some(OpenCommand { ino, directory, .. }) = closed.as_deref() else { return };
+        if files.command_directory(*ino).is_err() {
+            self.forget_name(*directory);
+        }
+    }
+
+    /// Makes the kernel forget the name of a command file in a removed directory. It was not unlinked, so the
+    /// kernel would keep its entry, and with it the directory.
+    fn forget_name(&self, directory: Ino) {
+        let kernel = Arc::clone(&self.kernel);
+        // The notification takes locks of the kernel, for which threads that answer requests must not wait.
+        let notify = move || {
+            if let Some(kernel) = kernel.get() {
+                let _ = kernel.inval_entry(INodeNo(directory.0), OsStr::from_bytes(COMMAND_NAME));
+            }
+        };
+        // Without a thread, the kernel keeps the entry until it needs the memory.
+        let _ = std::thread::Builder::new().name("forget".into()).spawn(notify);
     }
 
     /// Returns `true` if a handle is that of a command file.
@@ -117,7 +141,13 @@ impl CommandFiles {
         };
         let (uid, gid) = (request.uid(), request.gid());
         let caller = Caller { uid, gid, groups: groups::of_process(request.pid()), checked: true };
-        let resolver = CallerFiles { files: Arc::clone(files), directory, caller, reads: Mutex::default() };
+        let resolver = CallerFiles {
+            files: Arc::clone(files),
+            directory,
+            caller,
+            kernel: Arc::clone(&self.kernel),
+            reads: Mutex::default(),
+        };
         match open.channel.write(data, &resolver) {
             // The length never exceeds that of the request, which is a u32.
             Ok(bytes) => reply.written(bytes as u32),

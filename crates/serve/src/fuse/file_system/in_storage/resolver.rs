@@ -8,10 +8,11 @@ use frit_fs::{
 use frit_isp::{
     Answer, Command, Destination, Instruction, Outcome, ResolveError, Resolver, Source, Target, Ticket,
 };
+use fuser::Notifier;
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Maximum number of symbolic links in a path (MAXSYMLINKS of Linux).
 const LINKS_MAX: u32 = 40;
@@ -23,6 +24,8 @@ pub(super) struct CallerFiles<F> {
     pub(super) directory: Ino,
     /// Author of the instructions; permissions are checked here.
     pub(super) caller: Caller,
+    /// Kernel whose cache has to drop what the engine changes.
+    pub(super) kernel: Arc<OnceLock<Notifier>>,
     /// Contents that the last instruction reads.
     pub(super) reads: Mutex<Option<Arc<dyn FileContents>>>,
 }
@@ -93,7 +96,7 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
     fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError> {
         let contents = self.open(target, false)?;
         *self.reads.lock() = Some(Arc::clone(&contents));
-        Ok(Arc::new(EngineContents(contents)))
+        Ok(Arc::new(EngineContents::new(contents)))
     }
 
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
@@ -103,7 +106,7 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
                 "the file is the one that the instruction reads; name another".into(),
             ));
         }
-        Ok(Arc::new(EngineContents(contents)))
+        Ok(Arc::new(EngineContents::mounted(contents, Arc::clone(&self.kernel))))
     }
 
     fn started(&self, instruction: &Instruction, ticket: &Ticket) {
