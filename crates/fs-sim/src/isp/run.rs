@@ -47,7 +47,7 @@ impl UsedUnits {
     }
 }
 
-/// Everything of one machine and one file size.
+/// One machine and one file size.
 struct Bench<'o> {
     options: &'o IspOptions,
     params: IspParams,
