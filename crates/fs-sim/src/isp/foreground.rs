@@ -169,6 +169,18 @@ impl<'s, 'm> Foreground<'s, 'm> {
         Ok(())
     }
 
+    /// Serves the load without the engine, and returns the response times.
+    pub(super) fn run_alone(mut self) -> Result<Option<ForegroundLatency>> {
+        self.start();
+        while !self.is_idle() {
+            let Some(done) = self.medium.next_done() else { break };
+            if matches!(done.tag, ARRIVAL | READ) {
+                self.continue_after(done.tag, done.at)?;
+            }
+        }
+        Ok(self.finish())
+    }
+
     /// Returns the response times.
     pub(super) fn finish(self) -> Option<ForegroundLatency> {
         ForegroundLatency::of(self.times)

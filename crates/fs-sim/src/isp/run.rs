@@ -1,7 +1,7 @@
 //! Runs of a comparison: a file system with the queried file, then each query on it, idle at its start.
 
 use super::engine::IspEngine;
-use super::foreground::{ARRIVAL, Foreground, ForegroundLatency, READ};
+use super::foreground::Foreground;
 use super::report::{ForegroundReport, IspQuery, MachineReport, QueryRow, SoftwareQuery, mb_s};
 use super::session::QuerySession;
 use super::text::TextSource;
@@ -47,7 +47,7 @@ impl UsedUnits {
     }
 }
 
-/// Everything of one machine and one file size.
+/// One machine and one file size.
 struct Bench<'o> {
     options: &'o IspOptions,
     params: IspParams,
@@ -241,21 +241,9 @@ impl Bench<'_> {
         session.run()?;
         let running = session.finish().2.and_then(Foreground::finish);
         Self::begin(medium);
-        let idle = alone(medium, reader(Some(running.map_or(0, |l| l.reads)))?)?;
+        let idle = reader(Some(running.map_or(0, |l| l.reads)))?.run_alone()?;
         Ok(ForegroundReport { load, idle, running })
     }
-}
-
-/// Serves a load without the engine.
-fn alone(medium: &IspMedium, mut load: Foreground<'_, '_>) -> Result<Option<ForegroundLatency>> {
-    load.start();
-    while !load.is_idle() {
-        let Some(done) = medium.next_done() else { break };
-        if matches!(done.tag, ARRIVAL | READ) {
-            load.continue_after(done.tag, done.at)?;
-        }
-    }
-    Ok(load.finish())
 }
 
 /// Returns the mean share of a time in which those of the units were busy that were used at all.
