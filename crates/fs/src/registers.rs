@@ -183,7 +183,9 @@ pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool, closed: bool) -> Opti
 /// The medium has no file system with command files, or its registers are damaged.
 pub fn read_registers<M: Medium>(medium: &M) -> Result<Vec<RegisterSet>> {
     if !crate::format::Superblock::read(medium)?.command_files {
-        return Err(Error::Image("the file system has no command files (frit mkfs --no-isp)".into()));
+        return Err(Error::Image(
+            "the file system has no command files: it was made with --no-isp, or by an older version".into(),
+        ));
     }
     let damaged =
         Error::Damaged { what: "the registers of in-storage processing", at: Geometry::REGISTERS_AT };

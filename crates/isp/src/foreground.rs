@@ -48,6 +48,11 @@ impl Foreground {
         ForegroundGuard(Arc::clone(self))
     }
 
+    /// Returns `true` if a foreground request is in progress.
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::SeqCst) != 0
+    }
+
     /// Number of times that the engine has waited.
     #[must_use]
     pub fn yields(&self) -> u64 {

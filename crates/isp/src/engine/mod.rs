@@ -14,7 +14,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::scan::Operation;
 use crate::source::{Destination, Source};
 use job::Job;
-use pool::Pool;
+use pool::{Pool, Step, Steps};
 use std::sync::Arc;
 
 /// Configuration of an engine.
@@ -28,6 +28,9 @@ pub struct EngineOptions {
     pub chunk_bytes: usize,
     /// Bytes of a part of a range. Parts are scanned in parallel.
     pub part_bytes: u64,
+    /// Largest range that the caller's thread scans itself, unless foreground requests are in progress: a
+    /// wake-up of another thread takes longer.
+    pub inline_bytes: u64,
     /// Maximum length of a line or record in bytes. It is at least `chunk_bytes`.
     pub record_bytes_max: usize,
     /// Foreground requests to which the threads yield.
@@ -41,6 +44,7 @@ impl Default for EngineOptions {
             idle_priority: false,
             chunk_bytes: 256 << 10,
             part_bytes: 4 << 20,
+            inline_bytes: 256 << 10,
             record_bytes_max: 1 << 20,
             foreground: Arc::default(),
         }
@@ -123,7 +127,19 @@ pub(crate) struct Start<'a> {
 impl Start<'_> {
     /// Starts the instruction with its operation.
     pub(crate) fn with<O: Operation>(self, operation: O) -> Result<(), Failure> {
-        let job = Job::new(operation, self.request, Arc::clone(&self.engine.options), self.ticket.clone());
-        self.engine.pool.add(Arc::new(job))
+        let options = &self.engine.options;
+        let range = self.request.instruction.range.within(self.request.source.len());
+        let inline = range.end - range.start <= options.inline_bytes && !options.foreground.is_active();
+        let job = Arc::new(Job::new(operation, self.request, Arc::clone(options), self.ticket.clone()));
+        if inline {
+            loop {
+                match job.step() {
+                    Step::Worked => {}
+                    Step::Finished => return Ok(()),
+                    Step::Blocked => break,
+                }
+            }
+        }
+        self.engine.pool.add(job)
     }
 }

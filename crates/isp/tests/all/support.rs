@@ -127,6 +127,8 @@ impl Setting {
             threads: self.threads,
             chunk_bytes: self.chunk_bytes,
             part_bytes: self.part_bytes,
+            // With one thread, short ranges are scanned by the thread of the test.
+            inline_bytes: if self.threads == 1 { 256 } else { 0 },
             record_bytes_max: 1 << 20,
             idle_priority: false,
             foreground: Arc::new(Foreground::new(Duration::from_millis(1))),
