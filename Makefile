@@ -99,6 +99,7 @@ bench: dist ## speed and memory, each beside a baseline measured in the same run
 	scripts/peers.sh bench
 	scripts/bench-nbd.sh
 	scripts/bench-fs.sh
+	scripts/bench_isp.py --frit $(DIST)
 
 stress: build ## file systems and databases on volumes, servers killed under them; as root, half an hour
 	scripts/stress-fs.sh

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Time after a foreground request in which another one is expected.
+pub(crate) const RECENT: Duration = Duration::from_millis(2);
+
 /// Gate for foreground work: the engine yields while foreground requests are in progress.
 ///
 /// The engine checks the gate between chunks. A wait ends when no request is in progress, and at the
@@ -12,6 +15,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Foreground {
     active: AtomicU64,
+    /// Time of the end of the last request after `created`, in nanoseconds; 0: there was none.
+    last_ns: AtomicU64,
+    created: Instant,
     waiters: AtomicU64,
     lock: Mutex<()>,
     idle: Condvar,
@@ -32,6 +38,8 @@ impl Foreground {
     pub fn new(patience: Duration) -> Self {
         Self {
             active: AtomicU64::new(0),
+            last_ns: AtomicU64::new(0),
+            created: Instant::now(),
             waiters: AtomicU64::new(0),
             lock: Mutex::new(()),
             idle: Condvar::new(),
@@ -51,6 +59,13 @@ impl Foreground {
     /// Returns `true` if a foreground request is in progress.
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Ordering::SeqCst) != 0
+    }
+
+    /// Returns `true` if a foreground request is in progress, or ended less than [`RECENT`] ago.
+    pub(crate) fn is_recent(&self) -> bool {
+        let last = self.last_ns.load(Ordering::Relaxed);
+        let recent = || self.created.elapsed().as_nanos() as u64 <= last + RECENT.as_nanos() as u64;
+        self.is_active() || last > 0 && recent()
     }
 
     /// Number of times that the engine has waited.
@@ -98,6 +113,7 @@ pub struct ForegroundGuard(Arc<Foreground>);
 
 impl Drop for ForegroundGuard {
     fn drop(&mut self) {
+        self.0.last_ns.store(self.0.created.elapsed().as_nanos() as u64, Ordering::Relaxed);
         let last = self.0.active.fetch_sub(1, Ordering::SeqCst) == 1;
         if last && self.0.waiters.load(Ordering::SeqCst) != 0 {
             // A waiter that has seen the request holds the lock until it waits.

@@ -21,6 +21,7 @@ mod halo_model;
 mod hfsl_models;
 mod hfsl_pcm_models;
 mod hostfull;
+mod isp;
 mod isp_model;
 mod models;
 mod mount;

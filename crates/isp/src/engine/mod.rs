@@ -84,7 +84,10 @@ impl Engine {
         options.chunk_bytes = options.chunk_bytes.max(1);
         options.part_bytes = options.part_bytes.max(1);
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
-        Self { pool: Pool::new(options.threads, options.idle_priority), options: Arc::new(options) }
+        Self {
+            pool: Pool::new(options.threads, options.idle_priority, Arc::clone(&options.foreground)),
+            options: Arc::new(options),
+        }
     }
 
     /// Configuration of the engine.

@@ -1,6 +1,7 @@
 //! Threads, and the jobs that they share.
 
 use super::priority;
+use crate::foreground::{Foreground, RECENT};
 use crate::outcome::{Failure, Status};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -32,6 +33,7 @@ pub(super) struct Pool {
     work: Condvar,
     threads: usize,
     idle_priority: bool,
+    foreground: Arc<Foreground>,
 }
 
 #[derive(Default)]
@@ -50,8 +52,8 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(super) fn new(threads: usize, idle_priority: bool) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), work: Condvar::new(), threads, idle_priority })
+    pub(super) fn new(threads: usize, idle_priority: bool, foreground: Arc<Foreground>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), work: Condvar::new(), threads, idle_priority, foreground })
     }
 
     /// Adds a job. The first one starts the threads.
@@ -59,8 +61,9 @@ impl Pool {
         let mut state = self.state.lock();
         while state.handles.len() < self.threads {
             let pool = Arc::clone(self);
-            let name = format!("frit-isp-{}", state.handles.len());
-            match std::thread::Builder::new().name(name).spawn(move || pool.work()) {
+            let index = state.handles.len();
+            let name = format!("frit-isp-{index}");
+            match std::thread::Builder::new().name(name).spawn(move || pool.work(index)) {
                 Ok(handle) => state.handles.push(handle),
                 Err(error) if state.handles.is_empty() => {
                     return Err(Failure::new(Status::Internal, format!("no thread can be started: {error}")));
@@ -92,13 +95,18 @@ impl Pool {
     }
 
     /// Body of a thread.
-    fn work(&self) {
+    fn work(&self, index: usize) {
         if self.idle_priority {
             // Without this priority the engine still yields at the foreground gate.
             let _ = priority::set_idle();
         }
         let mut state = self.state.lock();
         loop {
+            // While foreground requests come, one thread works, so that a processor is left for them.
+            if index > 0 && !state.closing && self.foreground.is_recent() {
+                self.work.wait_for(&mut state, RECENT);
+                continue;
+            }
             let seen = state.changes;
             let mut worked = false;
             for _ in 0..state.jobs.len() {
