@@ -4,6 +4,7 @@
 //! as its parent. There is no entry in the directory, so nothing that lists or counts names includes it.
 
 use crate::contents::resize::{AfterTruncate, Truncation};
+use crate::dir::FoundName;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::{Inode, Node, NodeState};
@@ -56,31 +57,46 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// The command file is damaged.
-    pub(super) fn command_of(&self, state: &NodeState) -> Result<Option<Arc<Node>>> {
-        match state.inode.command {
-            Ino(0) => Ok(None),
-            ino => self.named(ino).map(Some),
+    pub(super) fn command_of(&self, dir: Ino, state: &NodeState) -> Result<Option<Arc<Node>>> {
+        let ino = state.inode.command;
+        if ino == Ino(0) {
+            return Ok(None);
         }
+        // A damaged reference may lead to an inode that the caller has locked, so no lock is taken here.
+        // Kind and directory of a command file never change.
+        let found = Inode::read(&self.medium, &self.geometry, self.salt, ino)?;
+        if !found.is_some_and(|inode| inode.kind == InodeType::Command && inode.parent == dir) {
+            let at = self.geometry.inode_at(dir.0);
+            return Err(Error::Damaged { what: "the command file of a directory, in the inode", at });
+        }
+        self.named(ino).map(Some)
+    }
+
+    /// Fails for a name in a directory that leads to a command file: it exists only through damage.
+    pub(super) fn check_not_command(&self, dir: Ino, found: &FoundName) -> Result<()> {
+        if found.kind != InodeType::Command {
+            return Ok(());
+        }
+        let at = self.geometry.inode_at(dir.0);
+        Err(Error::Damaged {
+            what: "a name that points to a command file, in the directory of the inode",
+            at,
+        })
     }
 
     /// Removes the command file of an empty directory in a transaction. Its inode is freed, or stays on
     /// the orphan list while it is open.
     ///
     /// # Errors
-    /// The command file is damaged, or the orphan list is full.
+    /// The orphan list is full.
     pub(super) fn detach_command(
         &self,
-        dir: (Ino, &mut NodeState),
+        state: &mut NodeState,
         command: Option<(&Node, &mut NodeState)>,
         txn: &mut Txn,
     ) -> Result<()> {
         let Some((node, command)) = command else { return Ok(()) };
-        let (of, state) = dir;
         command.check_alive()?;
-        if command.inode.kind != InodeType::Command || command.inode.parent != of {
-            let at = self.geometry.inode_at(of.0);
-            return Err(Error::Damaged { what: "the command file of a directory, in the inode", at });
-        }
         if node.pinned() {
             self.prepare_truncate(node, command, txn, Truncation { after: AfterTruncate::Free, open: true })?;
             command.inode.links = 0;

@@ -40,6 +40,7 @@ impl<M: Medium> Fs<M> {
             let at = self.geometry.inode_at(parent.ino.0);
             return Err(Error::Damaged { what: "a name that points to its own directory, in the inode", at });
         }
+        self.check_not_command(parent.ino, &found)?;
         let node = self.named(found.ino)?;
         let mut state = node.state.write();
         state.check_alive()?;
@@ -50,12 +51,12 @@ impl<M: Medium> Fs<M> {
             (true, true) => self.empty(&node, &mut state)?,
             (false, false) => {}
         }
+        let command = self.command_of(node.ino, &state)?;
         let mut txn = Txn::new();
         self.prepare_unlink(&node, &mut state, &mut txn)?;
-        let command = self.command_of(&state)?;
         let mut command = command.as_deref().map(|node| (node, node.state.write()));
         let locked = command.as_mut().map(|(node, state)| (*node, &mut **state));
-        self.detach_command((node.ino, &mut state), locked, &mut txn)?;
+        self.detach_command(&mut state, locked, &mut txn)?;
         if !is_planted(Bug::NameStays) {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }

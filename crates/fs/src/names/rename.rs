@@ -111,6 +111,8 @@ impl<M: Medium> Fs<M> {
             let at = self.geometry.inode_at(from.dir.ino.0);
             return Err(Error::Damaged { what: "a name that points to its own directory, in the inode", at });
         }
+        self.check_not_command(from.dir.ino, &source)?;
+        target.map_or(Ok(()), |target| self.check_not_command(to.dir.ino, &target))?;
         let source_node = self.named(source.ino)?;
         let target_node = target.map(|target| self.named(target.ino)).transpose()?;
         let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
@@ -184,15 +186,15 @@ impl<M: Medium> Fs<M> {
         let is_dir = source.inode.kind == InodeType::Directory;
         let mut txn = Txn::new();
         let mut target = target;
-        let slot = self.prepare_name(movers, dirs, source, &mut target, &mut txn)?;
         let command = match &target {
-            Some((_, (_, state))) => self.command_of(state)?,
+            Some((_, (node, state))) => self.command_of(node.ino, state)?,
             None => None,
         };
+        let slot = self.prepare_name(movers, dirs, source, &mut target, &mut txn)?;
         let mut command = command.as_deref().map(|node| (node, node.state.write()));
-        if let Some((_, (node, state))) = &mut target {
+        if let Some((_, (_, state))) = &mut target {
             let locked = command.as_mut().map(|(node, state)| (*node, &mut **state));
-            self.detach_command((node.ino, state), locked, &mut txn)?;
+            self.detach_command(state, locked, &mut txn)?;
         }
         let now = self.clock.now();
         self.put_name(

@@ -197,7 +197,7 @@ fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
 
 #[test]
 fn a_damaged_command_file_stays_until_a_repair_creates_another() {
-    for case in ["freed", "other", "none", "stray"] {
+    for case in ["freed", "other", "own", "root", "none", "stray"] {
         let fs = fresh();
         let d = fs.create(ROOT, TOP, b"d", NewInode::directory(0o755)).unwrap().ino;
         let f = fs.create(ROOT, TOP, b"sound", NewInode::file(0o644)).unwrap().ino;
@@ -220,11 +220,19 @@ fn a_damaged_command_file_stays_until_a_repair_creates_another() {
         let fs = again(fs, |medium| match case {
             "freed" => medium.write_data(geometry.inode_at(command.0), &[0; 16]),
             "other" => refer(medium, f.0),
+            // Inodes that a removal has locked.
+            "own" => refer(medium, d.0),
+            "root" => refer(medium, TOP.0),
             "none" => refer(medium, 0),
             _ => flip(medium, geometry.inode_at(d.0) + 50, 3),
         });
         match case {
-            "freed" | "other" => damaged(fs.rmdir(ROOT, TOP, b"d")),
+            "freed" | "other" | "own" | "root" => {
+                damaged(fs.rmdir(ROOT, TOP, b"d"));
+                fs.create(ROOT, TOP, b"e", NewInode::directory(0o755)).unwrap();
+                damaged(fs.rename(ROOT, (TOP, b"e"), (TOP, b"d"), Replace));
+                fs.rmdir(ROOT, TOP, b"e").unwrap();
+            }
             "none" => assert!(matches!(fs.lookup(ROOT, d, COMMAND_NAME), Err(Error::NotFound))),
             _ => damaged(fs.lookup(ROOT, d, COMMAND_NAME)),
         }
