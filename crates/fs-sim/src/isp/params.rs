@@ -64,7 +64,7 @@ impl IspParams {
         "engine_buffers",
     ];
 
-    /// Sets a parameter by its name, one of [`IspParams::KEYS`].
+    /// Sets a parameter by its name, one of those of `frit fs-sim --host`.
     ///
     /// # Errors
     /// An unknown name, or an invalid value.
