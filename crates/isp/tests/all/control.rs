@@ -145,7 +145,8 @@ fn the_engine_yields_to_foreground_requests() {
     ticket.cancel();
     let outcome = ticket.wait();
     drop(guard);
-    assert!(outcome.work.yields >= 2, "{outcome:?}");
+    // The other thread leaves its processor to the requests, without a wait at the gate.
+    assert!(outcome.work.yields >= 1, "{outcome:?}");
     assert!(outcome.work.yielded_ns >= 50_000_000, "{outcome:?}");
     assert!(foreground.yields() >= outcome.work.yields);
 }
