@@ -117,7 +117,7 @@ fn unknown_names_are_told_with_line_and_nearest() {
         (
             with("scheduler = \"hfsl\"", "scheduler = \"elevator\""),
             &[
-                "t:11:13 `engine.scheduler` cannot be 'elevator'; there are fifo, read-first, hfsl, out-of-order",
+                "t:11:13 `engine.scheduler` cannot be 'elevator'; there are fifo, read-first, hfsl, out-of-order, host-first",
             ],
         ),
         (
