@@ -79,6 +79,22 @@ impl Channel {
     /// # Errors
     /// No byte was accepted, because too many results have not been read.
     pub fn write(&self, bytes: &[u8], resolver: &dyn Resolver) -> Result<usize, ChannelError> {
+        let mut begun = Vec::new();
+        let accepted = self.accept(bytes, resolver, &mut begun);
+        // An instruction that is already complete calls readers at once, which lock the state.
+        for ticket in begun {
+            let callbacks = Arc::clone(&self.callbacks);
+            ticket.on_complete(move || call(&callbacks));
+        }
+        accepted
+    }
+
+    fn accept(
+        &self,
+        bytes: &[u8],
+        resolver: &dyn Resolver,
+        begun: &mut Vec<Ticket>,
+    ) -> Result<usize, ChannelError> {
         let mut state = self.state.lock();
         let mut accepted = 0;
         loop {
@@ -88,7 +104,9 @@ impl Channel {
             let (used, next) = state.input.add(&bytes[accepted..]);
             accepted += used;
             match next {
-                Next::Instruction(form, parsed) => self.begin(&mut state, form, parsed, resolver),
+                Next::Instruction(form, parsed) => {
+                    begun.push(self.begin(&mut state, form, parsed, resolver));
+                }
                 Next::Incomplete => return Ok(accepted),
             }
         }
@@ -100,7 +118,7 @@ impl Channel {
         form: Form,
         parsed: Result<Instruction, Failure>,
         resolver: &dyn Resolver,
-    ) {
+    ) -> Ticket {
         let request = parsed.and_then(|instruction| resolve(instruction, resolver));
         let ticket = match request {
             Ok(request) => {
@@ -111,9 +129,8 @@ impl Channel {
             }
             Err(failure) => Ticket::completed(Outcome::failed(failure)),
         };
-        let callbacks = Arc::clone(&self.callbacks);
         state.pending.push_back(Pending { form, ticket: ticket.clone(), result: None, read: 0 });
-        ticket.on_complete(move || call(&callbacks));
+        ticket
     }
 
     /// Reads up to `len` bytes of the oldest result, and waits until it is complete. A read never

@@ -207,3 +207,34 @@ fn a_cancelled_instruction_has_a_result() {
     channel.cancel();
     assert_eq!(json(&channel.read(1000))["status"], "cancelled");
 }
+
+/// Reads in a callback, as a mount answers a read that waited.
+fn read_when_ready(channel: &Arc<Channel>, done: Arc<AtomicU64>) {
+    match channel.try_read(1000) {
+        Ok(_) => _ = done.fetch_add(1, Ordering::SeqCst),
+        Err(_) => {
+            let again = Arc::clone(channel);
+            channel.on_ready(move || read_when_ready(&again, done));
+        }
+    }
+}
+
+#[test]
+fn a_reader_waits_while_instructions_complete_at_once() {
+    let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
+    let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };
+    let channel = Arc::new(Channel::new(Arc::new(Engine::new(options))));
+    let guard = foreground.enter();
+    channel.write(b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n", &directory()).unwrap();
+    let done = Arc::new(AtomicU64::new(0));
+    read_when_ready(&channel, Arc::clone(&done));
+    // Both calls complete an instruction within the write: a wrong one, and one of a file that is missing.
+    channel.write(b"{\"wrong\":1}\n{\"words\":[\"a\"],\"file\":\"missing\"}\n", &directory()).unwrap();
+    assert_eq!(done.load(Ordering::SeqCst), 0, "the first result is not complete");
+    drop(guard);
+    while done.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(json(&channel.read(1000))["status"], "invalid");
+    assert_eq!(json(&channel.read(1000))["status"], "not-found");
+}
