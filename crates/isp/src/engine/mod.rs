@@ -28,8 +28,8 @@ pub struct EngineOptions {
     pub chunk_bytes: usize,
     /// Bytes of a part of a range. Parts are scanned in parallel.
     pub part_bytes: u64,
-    /// Largest range that the caller's thread scans itself, unless foreground requests are in progress: a
-    /// wake-up of another thread takes longer.
+    /// Largest range that the caller's thread scans itself, unless foreground requests are in progress or
+    /// the instruction writes a file: a wake-up of another thread takes longer.
     pub inline_bytes: u64,
     /// Maximum length of a line or record in bytes. It is at least `chunk_bytes`.
     pub record_bytes_max: usize,
@@ -132,7 +132,10 @@ impl Start<'_> {
     pub(crate) fn with<O: Operation>(self, operation: O) -> Result<(), Failure> {
         let options = &self.engine.options;
         let range = self.request.instruction.range.within(self.request.source.len());
-        let inline = range.end - range.start <= options.inline_bytes && !options.foreground.is_active();
+        // A destination may have to wait for requests that the caller's thread answers.
+        let inline = range.end - range.start <= options.inline_bytes
+            && self.request.destination.is_none()
+            && !options.foreground.is_active();
         let job = Arc::new(Job::new(operation, self.request, Arc::clone(options), self.ticket.clone()));
         if inline {
             loop {

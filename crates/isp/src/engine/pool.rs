@@ -103,7 +103,7 @@ impl Pool {
         let mut state = self.state.lock();
         loop {
             // While foreground requests come, one thread works, so that a processor is left for them.
-            if index > 0 && !state.closing && self.foreground.is_recent() {
+            if index > 0 && !state.jobs.is_empty() && !state.closing && self.foreground.is_recent() {
                 self.work.wait_for(&mut state, RECENT);
                 continue;
             }

@@ -14,4 +14,5 @@ mod parsers;
 mod records;
 mod sums;
 mod support;
+mod threads;
 mod words;

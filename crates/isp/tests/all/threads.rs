@@ -1,0 +1,118 @@
+//! Threads that scan: those of the engine, or the thread that gives a short instruction.
+
+use crate::support::Setting;
+use frit_isp::{
+    Command, Copy, Destination, Engine, EngineOptions, Foreground, Pattern, RecordUnit, Request, Source,
+    SourceError, Status, Target, Words,
+};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+/// Data that note the threads that read and write them.
+struct Watched {
+    bytes: Vec<u8>,
+    threads: Mutex<HashSet<ThreadId>>,
+}
+
+impl Watched {
+    fn new(len: usize) -> Arc<Self> {
+        Arc::new(Self { bytes: b"a line\n".repeat(len / 7), threads: Mutex::default() })
+    }
+
+    fn note(&self) {
+        self.threads.lock().unwrap().insert(std::thread::current().id());
+    }
+
+    fn threads(&self) -> HashSet<ThreadId> {
+        self.threads.lock().unwrap().clone()
+    }
+}
+
+impl Source for Watched {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        self.note();
+        // Other threads have time to take a part.
+        std::thread::sleep(Duration::from_micros(200));
+        each(&self.bytes[at as usize..][..len]);
+        Ok(())
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+impl Destination for Watched {
+    fn write(&self, _: u64, _: &[u8]) -> Result<(), SourceError> {
+        self.note();
+        Ok(())
+    }
+}
+
+fn request(source: &Arc<Watched>, command: Command, destination: Option<Arc<dyn Destination>>) -> Request {
+    let instruction = Setting::plain().instruction(command, 1 << 20);
+    Request { instruction, source: Arc::<Watched>::clone(source), destination }
+}
+
+fn words() -> Command {
+    Command::Words(Words { words: vec![b"line".to_vec()], positions: 0 })
+}
+
+fn engine(foreground: &Arc<Foreground>) -> Engine {
+    Engine::new(EngineOptions {
+        threads: 4,
+        chunk_bytes: 1024,
+        part_bytes: 4096,
+        inline_bytes: 8192,
+        foreground: Arc::clone(foreground),
+        ..EngineOptions::default()
+    })
+}
+
+#[test]
+fn a_short_range_is_scanned_by_the_caller() {
+    let foreground = Arc::new(Foreground::new(Duration::ZERO));
+    let engine = engine(&foreground);
+    let caller = HashSet::from([std::thread::current().id()]);
+    let short = Watched::new(8000);
+    assert_eq!(engine.run(request(&short, words(), None)).status(), Status::Ok);
+    assert_eq!(short.threads(), caller);
+    let long = Watched::new(100_000);
+    assert_eq!(engine.run(request(&long, words(), None)).status(), Status::Ok);
+    assert!(long.threads().len() > 1 && long.threads().is_disjoint(&caller));
+    // Not while a request is in progress, and not if it writes a file, which may wait for requests.
+    let guard = foreground.enter();
+    let short = Watched::new(8000);
+    assert_eq!(engine.run(request(&short, words(), None)).status(), Status::Ok);
+    assert!(short.threads().is_disjoint(&caller));
+    drop(guard);
+    let (short, copied) = (Watched::new(8000), Watched::new(0));
+    let copy = Copy {
+        pattern: Pattern::Words(vec![b"line".to_vec()]),
+        invert: false,
+        limit: None,
+        unit: RecordUnit::Lines,
+        to: Target::Name("other".into()),
+        at: 0,
+    };
+    let to = Some(Arc::<Watched>::clone(&copied) as Arc<dyn Destination>);
+    assert_eq!(engine.run(request(&short, Command::Copy(copy), to)).status(), Status::Ok);
+    assert!(!copied.threads().is_empty() && copied.threads().is_disjoint(&caller));
+}
+
+#[test]
+fn one_thread_works_while_requests_come() {
+    // Without patience, the engine goes on beside a request.
+    let foreground = Arc::new(Foreground::new(Duration::ZERO));
+    let engine = engine(&foreground);
+    let _guard = foreground.enter();
+    let source = Watched::new(100_000);
+    assert_eq!(engine.run(request(&source, words(), None)).status(), Status::Ok);
+    assert_eq!(source.threads().len(), 1);
+}
