@@ -88,30 +88,58 @@ impl MetricExpr {
     }
 }
 
-impl Check {
-    /// Returns the rule as text.
-    #[must_use]
-    pub fn rule(&self) -> String {
+/// Conditions of a rule about one value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Bounds {
+    /// Published value.
+    pub(crate) published: Option<f64>,
+    /// Tolerance, as a share of the published value.
+    pub(crate) within: Option<f64>,
+    /// Lower bound.
+    pub(crate) least: Option<f64>,
+    /// Upper bound.
+    pub(crate) most: Option<f64>,
+}
+
+impl Bounds {
+    /// Returns the conditions as text.
+    pub(crate) fn words(self) -> Vec<String> {
         let mut words = Vec::new();
-        if self.input {
-            words.push("an input of the profile".to_owned());
-        }
         if let (Some(p), Some(w)) = (self.published, self.within) {
             words.push(format!("within {} % of {p}", w * 100.0));
         }
         words.extend(self.least.map(|l| format!("at least {l}")));
         words.extend(self.most.map(|m| format!("at most {m}")));
-        words.join(", ")
+        words
     }
 
-    /// Returns `true` if a value agrees.
-    #[must_use]
-    pub fn holds(&self, value: f64) -> bool {
+    /// Returns `true` if a value meets them.
+    pub(crate) fn holds(self, value: f64) -> bool {
         let near = match (self.published, self.within) {
             (Some(p), Some(w)) => (value - p).abs() <= w * p.abs(),
             _ => true,
         };
         near && self.least.is_none_or(|l| value >= l) && self.most.is_none_or(|m| value <= m)
+    }
+}
+
+impl Check {
+    fn bounds(&self) -> Bounds {
+        let Self { published, within, least, most, .. } = *self;
+        Bounds { published, within, least, most }
+    }
+
+    /// Returns the rule as text.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        let input = self.input.then(|| "an input of the profile".to_owned());
+        input.into_iter().chain(self.bounds().words()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns `true` if a value agrees.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        self.bounds().holds(value)
     }
 }
 

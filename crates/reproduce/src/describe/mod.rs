@@ -11,6 +11,7 @@ mod comparison;
 mod study;
 mod sweep;
 
+pub(crate) use check::Bounds;
 pub use check::{Check, MetricExpr};
 pub use claim::{Band, Claim, Direction, TrendDirection};
 pub use comparison::{Comparison, PackedSpace, RunView, Variant};

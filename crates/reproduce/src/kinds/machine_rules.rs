@@ -1,5 +1,6 @@
 //! Rules about values of modelled machines, and their verdicts.
 
+use crate::describe::Bounds;
 use crate::outcome::{Cell, JudgedAspect, Judgement, OutcomeTable};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -67,30 +68,22 @@ pub struct MachineVerdict {
 }
 
 impl MachineRule {
+    fn bounds(&self) -> Bounds {
+        let Self { published, within, least, most, .. } = *self;
+        Bounds { published, within, least, most }
+    }
+
     /// Returns the rule as text.
     fn words(&self) -> String {
         if let Some(why) = &self.not_comparable {
             return format!("not comparable: {why}");
         }
-        let mut words = Vec::new();
-        if let (Some(published), Some(within)) = (self.published, self.within) {
-            words.push(format!("within {} % of {published}", within * 100.0));
-        }
-        words.extend(self.least.map(|least| format!("at least {least}")));
-        words.extend(self.most.map(|most| format!("at most {most}")));
-        words.join(", ")
+        self.bounds().words().join(", ")
     }
 
     /// Judges a value.
     fn holds(&self, value: f64) -> Option<bool> {
-        if self.not_comparable.is_some() {
-            return None;
-        }
-        let near = match (self.published, self.within) {
-            (Some(published), Some(within)) => (value - published).abs() <= within * published.abs(),
-            _ => true,
-        };
-        Some(near && self.least.is_none_or(|l| value >= l) && self.most.is_none_or(|m| value <= m))
+        self.not_comparable.is_none().then(|| self.bounds().holds(value))
     }
 }
 
