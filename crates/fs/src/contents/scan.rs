@@ -10,7 +10,7 @@ use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
 use crate::nameless::is_placed;
 use crate::permissions::{self, READ, WRITE};
-use crate::types::{Caller, Ino, InodeType};
+use crate::types::{Caller, Ino};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -94,14 +94,13 @@ impl<M: Medium> Fs<M> {
         }
         let node = self.node(ino)?;
         self.pin_node(&node, |state| {
-            match state.inode.kind {
-                InodeType::File => {}
-                InodeType::Directory => return Err(Error::IsDirectory),
-                _ => return Err(Error::Invalid("not a regular file")),
-            }
+            state.check_file()?;
             permissions::check_access(caller, &state.inode, if writes { WRITE } else { READ })
         })?;
-        Ok(Arc::new(OpenContents { fs: self, node, writes }))
+        let opened = OpenContents { fs: self, node, writes };
+        // A size that cannot be read would look like an empty file.
+        opened.bytes()?;
+        Ok(Arc::new(opened))
     }
 
     /// Passes bytes of the medium, or of the device of placed contents, to `each`. The range is within

@@ -8,7 +8,7 @@ use crate::inode::Node;
 use crate::medium::Medium;
 use crate::names::LOOKUP_RETRIES_MAX;
 use crate::permissions::{self, READ, WRITE};
-use crate::types::{Allocate, Attr, AttrChanges, Caller, FileExtent, InodeType, NewInode, Seek};
+use crate::types::{Allocate, Attr, AttrChanges, Caller, FileExtent, NewInode, Seek};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -77,11 +77,7 @@ impl<M: Medium> Fs<M> {
         };
         let node = self.node(ino)?;
         self.pin_node(&node, |state| {
-            match state.inode.kind {
-                InodeType::File => {}
-                InodeType::Directory => return Err(Error::IsDirectory),
-                _ => return Err(Error::Invalid("not a regular file")),
-            }
+            state.check_file()?;
             let writes = options.write || options.append || options.truncate;
             // The creator may use a new file whatever its mode, as with open(2).
             if created {

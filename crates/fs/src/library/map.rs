@@ -40,20 +40,54 @@ impl<'fs, M: Medium> File<'fs, M> {
         if !self.options.read {
             return Err(Error::Access);
         }
-        let writes = self.options.write && !self.options.append;
-        let map = FileMap { file: self, pieces: self.fs.pin_blocks(&self.node, &range)?, range };
-        if map.pieces.iter().map(|piece| piece.len as u64).sum::<u64>() == map.range.end - map.range.start {
+        // From here on the blocks stay in their places.
+        let mut map = FileMap::pin(self, range)?;
+        map.locate()?;
+        if map.is_complete() {
             return Ok(map);
         }
-        if !writes {
+        if !self.options.write || self.options.append {
             return Err(Error::Unsupported("maps for reading of ranges with holes"));
         }
         self.fs.fill_holes(&self.node, &map.range)?;
-        let pieces = self.fs.pin_blocks(&self.node, &map.range)?;
-        // The second pin replaces the one that `map` releases when it is dropped.
-        let range = map.range.clone();
-        drop(map);
-        Ok(FileMap { file: self, pieces, range })
+        map.locate()?;
+        Ok(map)
+    }
+}
+
+impl<'f, 'fs, M: Medium> FileMap<'f, 'fs, M> {
+    /// Keeps the blocks of a file in their places.
+    fn pin(file: &'f File<'fs, M>, range: Range<u64>) -> Result<Self> {
+        let (fs, node) = (file.fs, &file.node);
+        let state = fs.loaded(node)?;
+        let elsewhere = fs.external(&state.inode).is_some() || fs.placed.is_some();
+        if elsewhere || fs.has_sums() || !fs.medium.scan(0, 0, &mut |_| ()) {
+            return Err(Error::Unsupported(
+                "maps of contents that are not in mapped memory without checksums",
+            ));
+        }
+        if range.start > range.end || range.end > state.inode.size {
+            return Err(Error::BeyondEnd);
+        }
+        node.maps.fetch_add(1, Ordering::AcqRel);
+        Ok(Self { file, pieces: Vec::new(), range })
+    }
+
+    /// Finds the written blocks of the range.
+    fn locate(&mut self) -> Result<()> {
+        self.pieces.clear();
+        self.file.pieces(self.range.start, &mut |extent| {
+            let (from, to) = (extent.at.max(self.range.start), (extent.at + extent.len).min(self.range.end));
+            if extent.written && from < to {
+                let medium = extent.medium + (from - extent.at);
+                self.pieces.push(MappedPiece { at: from, len: (to - from) as usize, medium });
+            }
+            to < self.range.end
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.pieces.iter().map(|piece| piece.len as u64).sum::<u64>() == self.len()
     }
 }
 
@@ -113,35 +147,6 @@ impl<M: Medium> Drop for FileMap<'_, '_, M> {
 }
 
 impl<M: Medium> Fs<M> {
-    /// Keeps the blocks of a file in their places, and returns the written ones in a range.
-    fn pin_blocks(&self, node: &Node, range: &Range<u64>) -> Result<Vec<MappedPiece>> {
-        let state = self.loaded(node)?;
-        let elsewhere = self.external(&state.inode).is_some() || self.placed.is_some();
-        if elsewhere || self.has_sums() || !self.medium.scan(0, 0, &mut |_| ()) {
-            return Err(Error::Unsupported(
-                "maps of contents that are not in mapped memory without checksums",
-            ));
-        }
-        if range.start > range.end || range.end > state.inode.size {
-            return Err(Error::BeyondEnd);
-        }
-        let mut pieces = Vec::new();
-        let mut block = block_of(range.start);
-        while let Some(e) = state.map.as_ref().and_then(|map| map.from(block)) {
-            if e.at >= block_from(range.end) {
-                break;
-            }
-            let (from, to) = ((e.at * BLOCK).max(range.start), (e.end() * BLOCK).min(range.end));
-            if e.written && from < to {
-                let medium = e.start.wrapping_sub(e.at).wrapping_mul(BLOCK).wrapping_add(from);
-                pieces.push(MappedPiece { at: from, len: (to - from) as usize, medium });
-            }
-            block = e.end();
-        }
-        node.maps.fetch_add(1, Ordering::AcqRel);
-        Ok(pieces)
-    }
-
     /// Writes zeros to the blocks of a range that were never written.
     fn fill_holes(&self, node: &Node, range: &Range<u64>) -> Result<()> {
         let zeros = [0; BLOCK as usize];

@@ -16,8 +16,16 @@ pub trait Paths: FileSystem {
     /// A name does not exist, is not a directory, or is not searchable; there are too many symbolic
     /// links.
     fn resolve(&self, caller: &Caller, path: &str, follow: bool) -> Result<Attr> {
-        let mut links = 0;
-        walk(self, caller, self.attr(Ino::ROOT)?, path.as_bytes(), follow, &mut links)
+        walk(self, caller, self.attr(Ino::ROOT)?, path.as_bytes(), &mut Links::followed(follow))
+    }
+
+    /// Resolves a path from a directory, of a file system that is mounted: a symbolic link to an absolute
+    /// path leads out of it. All symbolic links are followed.
+    ///
+    /// # Errors
+    /// As [`Paths::resolve`]; [`Error::Unsupported`] for such a link.
+    fn resolve_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
+        walk(self, caller, self.attr(dir)?, path, &mut Links { last: true, absolute: false, followed: 0 })
     }
 
     /// Resolves a path to its parent directory and its last name.
@@ -59,10 +67,7 @@ pub trait Paths: FileSystem {
         for name in path.split('/').filter(|name| !name.is_empty()) {
             at = match self.create(caller, at.ino, name.as_bytes(), NewInode::directory(mode)) {
                 // The existing name may be a directory or a symbolic link to one.
-                Err(Error::Exists) => {
-                    let mut links = 0;
-                    walk(self, caller, at, name.as_bytes(), true, &mut links)?
-                }
+                Err(Error::Exists) => walk(self, caller, at, name.as_bytes(), &mut Links::followed(true))?,
                 made => made?,
             };
         }
@@ -138,27 +143,49 @@ pub trait Paths: FileSystem {
 
 impl<F: FileSystem + ?Sized> Paths for F {}
 
+/// Treatment of symbolic links in a path.
+struct Links {
+    /// A link in the last name is followed.
+    last: bool,
+    /// A link to an absolute path leads to the root directory of the file system.
+    absolute: bool,
+    /// Number of links followed so far.
+    followed: u32,
+}
+
+impl Links {
+    /// Links of a path from the root directory.
+    fn followed(last: bool) -> Self {
+        Self { last, absolute: true, followed: 0 }
+    }
+}
+
 fn walk<F: FileSystem + ?Sized>(
     fs: &F,
     caller: &Caller,
     from: Attr,
     path: &[u8],
-    follow: bool,
-    links: &mut u32,
+    links: &mut Links,
 ) -> Result<Attr> {
     let mut at = from;
     let mut left = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).peekable();
     while let Some(name) = left.next() {
         let dir = at;
         at = fs.lookup(caller, dir.ino, name)?;
-        if at.kind == InodeType::Symlink && (follow || left.peek().is_some()) {
-            *links += 1;
-            if *links > LINKS_MAX {
+        if at.kind == InodeType::Symlink && (links.last || left.peek().is_some()) {
+            links.followed += 1;
+            if links.followed > LINKS_MAX {
                 return Err(Error::TooManyLinks);
             }
             let target = fs.read_link(at.ino)?;
-            let start = if target.first() == Some(&b'/') { fs.attr(Ino::ROOT)? } else { dir };
-            at = walk(fs, caller, start, &target, true, links)?;
+            let start = match (target.first(), links.absolute) {
+                (Some(b'/'), true) => fs.attr(Ino::ROOT)?,
+                (Some(b'/'), false) => return Err(Error::Unsupported("symbolic links to absolute paths")),
+                _ => dir,
+            };
+            let last = std::mem::replace(&mut links.last, true);
+            at = walk(fs, caller, start, &target, links)?;
+            links.last = last;
         }
     }
     Ok(at)

@@ -71,24 +71,33 @@ fn in_directory(directory: &Path, instruction: &str) -> Result<Answered> {
     let failed = || format!("cannot use the command file {}", path.display());
     file.write_all(format!("{instruction}\n").as_bytes()).into_diagnostic().wrap_err_with(failed)?;
     let mut requests = 2;
-    let mut bytes = Vec::new();
     let mut part = vec![0; READ_BYTES];
-    while !is_whole(&bytes) {
+    let bytes = collect(|| {
         requests += 1;
-        match file.read(&mut part).into_diagnostic().wrap_err_with(failed)? {
-            0 => break,
-            len => bytes.extend_from_slice(&part[..len]),
-        }
-    }
+        let len = file.read(&mut part).into_diagnostic().wrap_err_with(failed)?;
+        Ok(part[..len].to_vec())
+    })?;
     drop(file);
     Ok(Answered { bytes, requests: requests + 1, cpu: cpu_time().saturating_sub(began) })
 }
 
-/// Returns `true` if the bytes are the line of a result with its whole payload.
-fn is_whole(bytes: &[u8]) -> bool {
-    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return false };
-    let line: serde_json::Value = serde_json::from_slice(&bytes[..end]).unwrap_or_default();
-    (bytes.len() - end - 1) as u64 >= line["payload_bytes"].as_u64().unwrap_or(0)
+/// Reads the line of a result and its payload. A read without bytes is the end.
+fn collect(mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut whole = None;
+    while whole.is_none_or(|whole| bytes.len() < whole) {
+        let part = read()?;
+        if part.is_empty() {
+            break;
+        }
+        let ends = part.iter().position(|byte| *byte == b'\n').map(|end| bytes.len() + end);
+        bytes.extend(part);
+        if let (None, Some(end)) = (whole, ends) {
+            let line: serde_json::Value = serde_json::from_slice(&bytes[..end]).unwrap_or_default();
+            whole = Some(end + 1 + line["payload_bytes"].as_u64().unwrap_or(0) as usize);
+        }
+    }
+    Ok(bytes)
 }
 
 fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &OverlayArgs) -> Result<Answered> {
@@ -103,15 +112,9 @@ fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &Overlay
     let engine = Arc::new(Engine::default());
     let channel = Channel::new(Arc::clone(&engine));
     let resolver = ImageFiles { files: Arc::clone(&files), directory: directory.to_owned() };
-    let mut bytes = Vec::new();
-    if channel.write(format!("{instruction}\n").as_bytes(), &resolver).is_ok() {
-        while !is_whole(&bytes) {
-            match channel.read(READ_BYTES) {
-                part if part.is_empty() => break,
-                part => bytes.extend(part),
-            }
-        }
-    }
+    // The first instruction of a channel is always accepted.
+    let _ = channel.write(format!("{instruction}\n").as_bytes(), &resolver);
+    let bytes = collect(|| Ok(channel.read(READ_BYTES)))?;
     drop((channel, engine, resolver));
     image::close(files)?;
     Ok(Answered { bytes, requests: 0, cpu: cpu_time().saturating_sub(began) })

@@ -2,8 +2,7 @@
 
 use super::contents::EngineContents;
 use frit_fs::{
-    Attr, Caller, Error, FileContents, InStorage, Ino, InodeType, REGISTER_QUERIES, RegisterSet,
-    RegisterStatus,
+    Attr, Caller, Error, FileContents, InStorage, Ino, Paths, REGISTER_QUERIES, RegisterSet, RegisterStatus,
 };
 use frit_isp::{
     Answer, Command, Destination, Instruction, Outcome, ResolveError, Resolver, Source, Target, Ticket,
@@ -11,11 +10,7 @@ use frit_isp::{
 use fuser::Notifier;
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
-
-/// Maximum number of symbolic links in a path (MAXSYMLINKS of Linux).
-const LINKS_MAX: u32 = 40;
 
 /// Finds the files of the instructions of one write.
 pub(super) struct CallerFiles<F> {
@@ -35,6 +30,9 @@ fn refused(error: Error) -> ResolveError {
         Error::NotFound | Error::NotDirectory | Error::Stale | Error::NameTooLong => ResolveError::NotFound,
         Error::Access | Error::NotPermitted => ResolveError::Denied,
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
+        Error::Unsupported(_) => ResolveError::Other(
+            "a symbolic link in the path leads to an absolute path; name the file itself".into(),
+        ),
         error => ResolveError::Other(error.to_string()),
     }
 }
@@ -42,37 +40,13 @@ fn refused(error: Error) -> ResolveError {
 impl<F: InStorage> CallerFiles<F> {
     fn open(&self, target: &Target, writes: bool) -> Result<Arc<dyn FileContents>, ResolveError> {
         let attr = match target {
-            Target::Name(path) => self.walk(self.directory, path, &mut 0)?,
+            Target::Name(path) => {
+                let path = path.as_os_str().as_bytes();
+                self.files.resolve_below(&self.caller, self.directory, path).map_err(refused)?
+            }
             Target::Inode(number) => self.named_here(Ino(*number))?,
         };
         Arc::clone(&self.files).open_contents(&self.caller, attr.ino, writes).map_err(refused)
-    }
-
-    /// Follows a path from a directory, with symbolic links inside this file system.
-    fn walk(&self, from: Ino, path: &Path, links: &mut u32) -> Result<Attr, ResolveError> {
-        let mut at = self.files.attr(from).map_err(refused)?;
-        for part in path.components() {
-            let dir = at.ino;
-            let name = match part {
-                std::path::Component::CurDir => continue,
-                std::path::Component::RootDir | std::path::Component::Prefix(_) => {
-                    let what = "a symbolic link in the path leads to an absolute path; name the file itself";
-                    return Err(ResolveError::Other(what.into()));
-                }
-                std::path::Component::ParentDir => b"..".as_slice(),
-                std::path::Component::Normal(name) => name.as_bytes(),
-            };
-            at = self.files.lookup(&self.caller, dir, name).map_err(refused)?;
-            if at.kind == InodeType::Symlink {
-                *links += 1;
-                if *links > LINKS_MAX {
-                    return Err(ResolveError::Other(Error::TooManyLinks.to_string()));
-                }
-                let to = self.files.read_link(at.ino).map_err(refused)?;
-                at = self.walk(dir, Path::new(std::ffi::OsStr::from_bytes(&to)), links)?;
-            }
-        }
-        Ok(at)
     }
 
     /// Finds an inode by its number among the names of the directory. A number alone would avoid the
