@@ -223,3 +223,43 @@ fn the_registers_show_instructions() {
     assert_eq!((&set.counts[..2], &set.firsts[..2]), (&[2, 0][..], &[0, u64::MAX][..]));
     assert_eq!((set.queries[0].as_slice(), set.scanned), (&b"word"[..], 15));
 }
+
+/// Returns the number after a key of a result.
+fn number(result: &str, key: &str) -> u64 {
+    let (_, rest) = result.split_once(&format!("\"{key}\":")).unwrap();
+    rest.split([',', '}']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_engine_waits_for_reads_of_the_mount() {
+    let Some(m) = Mounted::new("") else { return };
+    if super::image_only("the kernel reads a pool without requests") {
+        return;
+    }
+    fs::write(m.path("f"), vec![b'x'; 16 << 20]).unwrap();
+    let file = command(&m.at);
+    let query = r#"{"words": ["none"], "file": "f"}"#;
+    assert_eq!(number(&ask(&file, query), "yields"), 0);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+                let file = OpenOptions::new().read(true).custom_flags(direct).open(m.path("f")).unwrap();
+                let mut buffer = vec![0; 1 << 20];
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    file.read_exact_at(&mut buffer, 0).unwrap();
+                }
+            });
+        }
+        let mut yields = 0;
+        while yields == 0 && std::time::Instant::now() < end {
+            yields = number(&ask(&file, query), "yields");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(yields > 0, "the engine never waited");
+    });
+    drop(file);
+    m.stop();
+}

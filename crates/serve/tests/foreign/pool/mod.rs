@@ -5,6 +5,8 @@
 // The files of `mount` are modules of both.
 #![allow(clippy::duplicate_mod)]
 
+#[path = "../mount/commands.rs"]
+mod commands;
 #[path = "../mount/common.rs"]
 mod common;
 mod content_store;
