@@ -32,9 +32,10 @@ def size(text):
 
 
 def write_text(path, size, every):
-    """A text of random words of 4 to 6 letters, of which one in `every` is searched for."""
+    """A text of random words, of which one in `every` is searched for."""
     draw = random.Random(size)
-    word = lambda: draw.choice(WORDS) if draw.random() * every < 1 else "".join(draw.choices(string.ascii_lowercase, k=6))
+    other = lambda: "".join(draw.choices(string.ascii_lowercase, k=6))
+    word = lambda: draw.choice(WORDS) if draw.random() * every < 1 else other()
     block = ("\n".join(" ".join(word() for _ in range(12)) for _ in range(12_000)) + "\n").encode()
     with open(path, "wb") as file:
         left = size
@@ -86,8 +87,8 @@ def measure(frit, query, file, bytes, rounds):
             greps[name] = rate(best([*command, *patterns, file], rounds)[1])
     base, isp = rate(software[-1]), rate(engine["wall_ns"] / 1e9)
     return {
-        "bytes": bytes, "found": sum(counts), "isp": isp, "isp cold": cold, "with the program": rate(whole), "software": base,
-        "x software": isp / base, **greps, "x rg": isp / greps["rg"] if "rg" in greps else "-",
+        "bytes": bytes, "found": sum(counts), "isp": isp, "isp cold": cold, "with the program": rate(whole),
+        "software": base, "x software": isp / base, **greps, "x rg": isp / greps["rg"] if "rg" in greps else "-",
         "requests": f"{engine['caller_requests']} / {int(software[-2])}",
         "cpu ms: caller": engine["caller_cpu_ns"] / 1e6, "engine": engine["cpu_ns"] / 1e6,
         "cpu ms: software": software[-1] * 1e3,
@@ -125,7 +126,8 @@ def main():
         finally:
             subprocess.run([args.frit, "unmount", place / "mnt"], capture_output=True)
             mount.wait(30)
-    cell = lambda value: value if isinstance(value, str) else f"{value:.1f}" if value < 1000 and value != int(value) else f"{value:.0f}"
+    number = lambda value: f"{value:.1f}" if value < 1000 and value != int(value) else f"{value:.0f}"
+    cell = lambda value: value if isinstance(value, str) else number(value)
     table = [list(rows[0])] + [[cell(value) for value in row.values()] for row in rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:

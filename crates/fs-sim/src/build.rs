@@ -132,7 +132,8 @@ pub struct Devices {
 
 impl Devices {
     /// Creates the devices for the memory of a profile (a name, or the path of a TOML file, with
-    /// changed values after commas: `dimm-optane-2019,channels=4`) and a host. The file system has `bytes` of it, or all of it up to 1 GiB.
+    /// changed values after commas: `dimm-optane-2019,channels=4`) and a host. The file system has
+    /// `bytes` of it, or all of it up to 1 GiB.
     ///
     /// # Errors
     /// A profile that does not exist, is not byte-addressable durable memory, or is too small.
