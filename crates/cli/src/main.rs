@@ -64,6 +64,8 @@ enum Command {
     Fsck(cmd::fsck::Args),
     /// Compute where files lie: search for words, and other instructions of the processing engine.
     Isp(cmd::isp::Args),
+    /// Run a program that reads and writes files of a mount in the memory of their image.
+    Exec(cmd::exec::Args),
     /// Defragment the files of a file system that is not mounted.
     Defrag(cmd::defrag::Args),
     /// Run a file system on modelled memory in virtual time; show the plan of an operation.
@@ -92,6 +94,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Recover(args) => return cmd::recover::run(&args),
         Command::Scrub(args) => return cmd::scrub::run(&args),
         Command::Grow(args) => cmd::grow::run(&args),
+        Command::Exec(args) => match cmd::exec::run(&args)? {},
         Command::Export(args) => return cmd::export::run(&args),
         Command::Import(args) => return cmd::import::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),

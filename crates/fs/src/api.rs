@@ -26,6 +26,7 @@ impl<M: Medium> Fs<M> {
         if left > 0 {
             return Ok(());
         }
+        self.end_lease(node, &mut state);
         state.content_file = None;
         self.space.drop_reservation(node.ino);
         if state.inode.links > 0 {

@@ -66,6 +66,7 @@ impl<M: Medium> Fs<M> {
         let mut state = node.state.write();
         let state = &mut *state;
         state.check_alive()?;
+        self.end_lease(&node, state);
         if changes.mode.is_some() && state.inode.kind == InodeType::Symlink {
             return Err(Error::Unsupported("permissions of symbolic links"));
         }

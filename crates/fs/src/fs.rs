@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::content_store::ContentStore;
+use crate::direct::Leases;
 use crate::error::{Error, Result};
 use crate::extents::{self, ExtentChange, LineReader};
 use crate::format::{Geometry, Superblock};
@@ -14,7 +15,7 @@ use crate::registers::RegisterAllocator;
 use crate::space::{AllocRequest, Allocator};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
 
 /// An open file system on a medium.
@@ -34,6 +35,8 @@ pub struct Fs<M> {
     pub(crate) cache: NodeCache,
     pub(crate) orphans: Mutex<Orphans>,
     pub(crate) registers: RegisterAllocator,
+    /// Leases of programs with direct access, created with the first one.
+    pub(crate) leases: OnceLock<Leases>,
     /// Exclusive while an inode moves from one directory to another, shared while names change in
     /// one.
     pub(crate) names: RwLock<()>,
@@ -150,6 +153,7 @@ impl<M: Medium> Fs<M> {
 
     /// Writes timestamps that are held in DRAM only.
     pub(crate) fn save_times(&self, node: &Node, state: &mut NodeState) {
+        self.note_accesses(node, state);
         if !node.newer_times.load(Ordering::Relaxed) || state.dead || self.read_only {
             return;
         }

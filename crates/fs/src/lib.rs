@@ -13,6 +13,7 @@ mod content_store;
 mod contents;
 mod counters;
 mod dir;
+mod direct;
 mod error;
 mod extents;
 mod files;
@@ -41,6 +42,7 @@ pub use check::{
 pub use clock::Clock;
 pub use content_store::{BackingFs, ContentFile, ContentId, ContentMetadata, ContentStore, Pool, StatFs};
 pub use contents::FileContents;
+pub use direct::DirectFiles;
 pub use error::{Error, Result};
 pub use files::FileSystem;
 pub use format::{Geometry, Region};

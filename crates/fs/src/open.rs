@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::content_store::{ContentStore, check_content_store};
 use crate::contents::resize::AfterTruncate;
 use crate::counters::Counters;
+use crate::direct::retire_leases;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, LINE_BLOCKS, Superblock, fresh_uuid, present, write_words};
 use crate::fs::Fs;
@@ -18,7 +19,7 @@ use crate::space::{BitmapAllocator, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
 use frit_core::planted::is_planted;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Inode number of the command file of the root directory.
 const ROOT_COMMAND: u64 = 2;
@@ -122,6 +123,7 @@ impl<M: Medium> Fs<M> {
         if !options.force {
             refuse_used(&medium)?;
         }
+        retire_leases(&medium)?;
         let uuid = options.content_store.as_ref().map(|content_store| content_store.uuid()).or(options.uuid);
         let uuid = uuid.map_or_else(fresh_uuid, |id| [id as u64, (id >> 64) as u64]);
         let external = options.content_store.is_some();
@@ -190,6 +192,7 @@ impl<M: Medium> Fs<M> {
     /// contents.
     pub(crate) fn open_any(medium: M, options: FsOptions) -> Result<Self> {
         let superblock = Superblock::read(&medium)?;
+        retire_leases(&medium)?;
         let (geometry, salt) = (superblock.geometry, superblock.salt());
         // `read` accepts either copy; a damaged first copy is restored from the second.
         if Superblock::read_at(&medium, Geometry::SUPERBLOCK_AT).as_ref() != Ok(&superblock) {
@@ -208,6 +211,7 @@ impl<M: Medium> Fs<M> {
             cache: NodeCache::new(options.nodes),
             orphans: Mutex::new(orphans),
             registers: RegisterAllocator::new(),
+            leases: OnceLock::new(),
             names: RwLock::new(()),
             clock: options.clock,
             read_only: options.read_only,

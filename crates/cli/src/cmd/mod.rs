@@ -9,6 +9,7 @@ pub(crate) mod ctl;
 pub(crate) mod defrag;
 pub(crate) mod detach;
 pub(crate) mod disk;
+pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod fs_sim;
 pub(crate) mod fsck;

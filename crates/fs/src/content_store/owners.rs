@@ -150,7 +150,10 @@ impl<M: Medium> Fs<M> {
     /// Returns the attributes for stat(2).
     pub(crate) fn attr_in(&self, node: &Node, state: &NodeState) -> Result<Attr> {
         let mut attr = node.attr(state);
-        let Some(content_store) = self.external(&state.inode) else { return Ok(attr) };
+        let Some(content_store) = self.external(&state.inode) else {
+            self.add_written_time(node, &mut attr);
+            return Ok(attr);
+        };
         let look = match &state.content_file {
             Some(content_file) => Some(content_file.look()?),
             None => content_store.look(id(node.ino, &state.inode))?,

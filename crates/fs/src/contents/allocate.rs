@@ -23,12 +23,13 @@ impl<M: Medium> Fs<M> {
         let mut state = node.state.write();
         let state = &mut *state;
         state.check_file()?;
+        self.end_lease(node, state);
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         if self.external(&state.inode).is_some() {
             return self.allocate_external(node, state, mode, at..end);
         }
         if matches!(mode, Allocate::Punch | Allocate::Zero | Allocate::ZeroKeep) {
-            self.check_unmapped(node)?;
+            self.check_movable(node, state)?;
         }
         self.load_map(node.ino, state)?;
         node.note_change();

@@ -33,6 +33,7 @@ impl<M: Medium> Fs<M> {
 
     /// Reads from byte `at` of a file.
     pub(crate) fn read_node(&self, node: &Node, at: u64, into: &mut [u8]) -> Result<usize> {
+        self.settle(node);
         let state = self.loaded(node)?;
         if self.external(&state.inode).is_some() {
             return self.read_external(node, &state, at, into);

@@ -51,7 +51,7 @@ impl<M: Medium> Fs<M> {
             return Err(Error::TooLarge);
         }
         if to < state.inode.size {
-            self.check_unmapped(node)?;
+            self.check_movable(node, state)?;
         }
         self.load_map(node.ino, state)?;
         node.note_change();
@@ -114,6 +114,9 @@ impl<M: Medium> Fs<M> {
         from: u64,
         after: AfterTruncate,
     ) -> Result<()> {
+        if !self.end_lease(node, state) {
+            return Err(Error::Busy);
+        }
         self.load_map(node.ino, state)?;
         if after == AfterTruncate::Free {
             self.check_xattr_run(node.ino, &state.inode)?;

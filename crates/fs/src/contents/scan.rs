@@ -107,7 +107,7 @@ impl<M: Medium> Fs<M> {
     /// the size of the file, whose extents are loaded.
     fn scan_extents(
         &self,
-        ino: Ino,
+        node: &Node,
         state: &NodeState,
         mut at: u64,
         len: usize,
@@ -125,7 +125,7 @@ impl<M: Medium> Fs<M> {
             let until = until.min(end);
             match from {
                 None => zeros((until - at) as usize, each),
-                Some(e) => self.scan_extent(ino, state, e, (at, until), each)?,
+                Some(e) => self.scan_extent(node, state, e, (at, until), each)?,
             }
             at = until;
         }
@@ -134,7 +134,7 @@ impl<M: Medium> Fs<M> {
 
     fn scan_extent(
         &self,
-        ino: Ino,
+        node: &Node,
         state: &NodeState,
         e: Extent,
         (at, until): (u64, u64),
@@ -142,7 +142,10 @@ impl<M: Medium> Fs<M> {
     ) -> Result<()> {
         let offset = at - e.at * BLOCK;
         let placed = self.placed.as_ref().filter(|_| is_placed(e.start));
+        // A program that is stopped in a direct write may change the bytes themselves.
+        let is_steady = node.lease.load(Ordering::Acquire) == 0;
         if placed.is_none()
+            && is_steady
             && !self.has_sums()
             && self.medium.scan(e.start * BLOCK + offset, (until - at) as usize, each)
         {
@@ -150,7 +153,7 @@ impl<M: Medium> Fs<M> {
         }
         copied(until - at, |done, part| {
             match placed {
-                Some(placed) => placed.read(ino, e.start, offset + done, part)?,
+                Some(placed) => placed.read(node.ino, e.start, offset + done, part)?,
                 None => self.medium.read(e.start * BLOCK + offset + done, part),
             }
             if self.has_sums() {
@@ -172,6 +175,7 @@ impl<M: Medium> FileContents for OpenContents<M> {
     }
 
     fn version(&self) -> Result<u64> {
+        self.fs.settle(&self.node);
         let state = self.node.state.read();
         if self.fs.external(&state.inode).is_none() {
             return Ok(self.node.changes.load(Ordering::Acquire));
@@ -183,6 +187,7 @@ impl<M: Medium> FileContents for OpenContents<M> {
 
     fn scan(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<()> {
         let (fs, node) = (&*self.fs, &*self.node);
+        fs.settle(node);
         let state = fs.loaded(node)?;
         let mut done = 0;
         if fs.external(&state.inode).is_some() {
@@ -194,7 +199,7 @@ impl<M: Medium> FileContents for OpenContents<M> {
             })?;
         } else {
             done = state.inode.size.saturating_sub(at).min(len as u64) as usize;
-            fs.scan_extents(node.ino, &state, at, done, each)?;
+            fs.scan_extents(node, &state, at, done, each)?;
         }
         zeros(len - done, each);
         if !fs.read_only {

@@ -45,6 +45,7 @@ impl<M: Medium> Fs<M> {
         let append = || {
             let mut state = node.state.write();
             state.check_file()?;
+            self.end_lease(node, &mut state);
             let at = self.end_of(node, &state)?;
             let len = self.write_state(node, &mut state, at, data)?;
             Ok((at + len as u64, len))
@@ -63,6 +64,7 @@ impl<M: Medium> Fs<M> {
         if data.is_empty() {
             return Ok(0);
         }
+        self.end_lease(node, state);
         if at >= FILE_MAX {
             return Err(Error::TooLarge);
         }

@@ -26,6 +26,8 @@ pub(crate) struct Node {
     pub(crate) pins: AtomicU32,
     /// Number of maps that need the blocks in their places.
     pub(crate) maps: AtomicU32,
+    /// Index of the file among those with direct access plus 1, or 0. Changes under the exclusive lock.
+    pub(crate) lease: AtomicU32,
     /// Parent of a directory, readable without its lock.
     pub(crate) parent: AtomicU64,
     /// Time of the last access, which readers update under the shared lock.
@@ -74,6 +76,7 @@ impl Node {
             state: RwLock::new(state),
             pins: AtomicU32::new(0),
             maps: AtomicU32::new(0),
+            lease: AtomicU32::new(0),
             parent,
             atime,
             newer_times: AtomicBool::new(false),

@@ -5,7 +5,7 @@ use crate::contents::{block_from, block_of};
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::Node;
+use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,14 @@ impl<'f, 'fs, M: Medium> FileMap<'f, 'fs, M> {
     /// Keeps the blocks of a file in their places.
     fn pin(file: &'f File<'fs, M>, range: Range<u64>) -> Result<Self> {
         let (fs, node) = (file.fs, &file.node);
-        let state = fs.loaded(node)?;
+        let state = loop {
+            fs.settle(node);
+            let state = fs.loaded(node)?;
+            // A lease that was granted meanwhile ends, and none is granted to a file with maps.
+            if node.lease.load(Ordering::Acquire) == 0 {
+                break state;
+            }
+        };
         let elsewhere = fs.external(&state.inode).is_some() || fs.placed.is_some();
         if elsewhere || fs.has_sums() || !fs.medium.scan(0, 0, &mut |_| ()) {
             return Err(Error::Unsupported(
@@ -165,8 +172,9 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Fails if a map needs the blocks of a file in their places.
-    pub(crate) fn check_unmapped(&self, node: &Node) -> Result<()> {
-        if node.maps.load(Ordering::Acquire) > 0 { Err(Error::Busy) } else { Ok(()) }
+    /// Fails if a map, or an access of a stopped program, needs the blocks of a file in their places.
+    pub(crate) fn check_movable(&self, node: &Node, state: &mut NodeState) -> Result<()> {
+        let is_needed = node.maps.load(Ordering::Acquire) > 0 || !self.end_lease(node, state);
+        if is_needed { Err(Error::Busy) } else { Ok(()) }
     }
 }

@@ -7,7 +7,7 @@ use super::{Mapped, Medium, Overlaid, OverlayOptions};
 use crate::error::{Error, Result};
 use crate::nameless::VirtualBlocks;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A medium in a file.
@@ -128,6 +128,13 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.update(at, len, each),
             Self::Overlaid(_) | Self::Virtual(_) => false,
+        }
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Mapped(image) => image.file(),
+            Self::Overlaid(_) | Self::Virtual(_) => None,
         }
     }
 

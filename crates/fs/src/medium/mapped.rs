@@ -83,6 +83,10 @@ impl Medium for Mapped {
         true
     }
 
+    fn file(&self) -> Option<PathBuf> {
+        self.file.clone()
+    }
+
     #[inline]
     fn write(&self, at: u64, data: &[u8]) {
         debug_assert!(at.is_multiple_of(8) && data.len().is_multiple_of(8));

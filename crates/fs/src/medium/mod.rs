@@ -11,6 +11,7 @@ pub use mapped::Mapped;
 pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, OverlayOptions};
 
 use crate::error::Result;
+use std::path::PathBuf;
 
 /// Byte-addressable durable memory, shared by threads.
 ///
@@ -35,6 +36,11 @@ pub trait Medium: Send + Sync {
     /// if they are not in memory of this process.
     fn update(&self, _at: u64, _len: usize, _each: &mut dyn FnMut(&mut [u8])) -> bool {
         false
+    }
+
+    /// Returns the file that other processes can map to access the same memory, if there is one.
+    fn file(&self) -> Option<PathBuf> {
+        None
     }
 
     /// Writes metadata; `at` and the length are multiples of 8.
@@ -78,6 +84,10 @@ impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
     #[inline]
     fn update(&self, at: u64, len: usize, each: &mut dyn FnMut(&mut [u8])) -> bool {
         (**self).update(at, len, each)
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        (**self).file()
     }
 
     #[inline]

@@ -130,6 +130,20 @@ pub fn mountpoints_of(source: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(mountpoints_in(&std::fs::read_to_string("/proc/self/mountinfo")?, source))
 }
 
+/// Returns the directories at which file systems of this type are mounted.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(super) fn mountpoints_of_type(kind: &str) -> io::Result<Vec<PathBuf>> {
+    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let at = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let ours = after.split(' ').next()? == kind;
+        ours.then(|| before.split(' ').nth(4).map(unescape)).flatten()
+    };
+    Ok(list.lines().filter_map(at).collect())
+}
+
 /// Returns the directories at which a list of mounts (proc(5)) has a FUSE file system with this
 /// source.
 fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {

@@ -5,6 +5,7 @@ use super::convert::{
     allocate, caller, errno, file_attr, generation, ino, kind, permissions, rename_mode, set_time, time,
     visible, xattr_mode,
 };
+use super::direct_access::DirectAccess;
 use super::in_storage::CommandFiles;
 use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
 use super::options::MountOptions;
@@ -13,12 +14,13 @@ use super::passthrough::Passthrough;
 use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
-use frit_fs::{AttrChanges, FileSystem, InStorage, NewInode, RenameMode};
+use super::unreported::UnreportedChanges;
+use frit_fs::{AttrChanges, DirectFiles, FileSystem, InStorage, NewInode, RenameMode};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags,
     ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use std::ffi::OsStr;
 use std::io;
@@ -36,18 +38,22 @@ pub(super) struct FsAdapter<F> {
     page_invalidation: PageInvalidator,
     removed: RemovedDirs,
     commands: CommandFiles,
+    direct: DirectAccess,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
     free_opendir: bool,
 }
 
-impl<F: FileSystem + 'static> FsAdapter<F> {
+impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     /// Creates the adapter of a file system.
     ///
     /// # Errors
     /// The thread for invalidation cannot be started.
     pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
-        let passthrough = Passthrough::new(options.passthrough);
+        let unreported = Arc::new(UnreportedChanges::new(&*files));
+        let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
+        let direct =
+            DirectAccess::start(&files, passthrough.notifier(), unreported, options.writeback)?;
         let commands = CommandFiles::new(passthrough.notifier());
         let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
         Ok(FsAdapter {
@@ -57,16 +63,17 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
             page_invalidation,
             removed: RemovedDirs::default(),
             commands,
+            direct,
             writeback: options.writeback,
             free_opendir: false,
         })
     }
 }
 
-impl<F: InStorage + 'static> Filesystem for FsAdapter<F> {
+impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         setup::negotiate(config, self.writeback)?;
-        self.passthrough.negotiate(config, &*self.files);
+        self.passthrough.negotiate(config);
         self.free_opendir = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         Ok(())
     }
@@ -385,6 +392,8 @@ impl<F: InStorage + 'static> Filesystem for FsAdapter<F> {
         let set = self.files.set_xattr(&caller(request), ino(number), name.as_bytes(), value, mode);
         if name.as_bytes() == CAPABILITY {
             self.killpriv.forget(ino(number));
+            // The program then writes through the kernel, which removes the capability.
+            self.files.revoke_lease(ino(number));
         }
         reply::empty(reply, set);
     }
@@ -426,6 +435,20 @@ impl<F: InStorage + 'static> Filesystem for FsAdapter<F> {
             Ok(found) => reply.offset(found),
             Err(e) => reply.error(errno(&e)),
         }
+    }
+
+    fn ioctl(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        command: u32,
+        argument: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        self.direct.ioctl(&*self.files, request, ino(number), (command, argument), reply);
     }
 
     fn poll(

@@ -9,6 +9,7 @@
 mod adapter;
 mod contents;
 mod convert;
+mod direct_access;
 mod in_storage;
 mod killpriv;
 mod listing;
@@ -21,8 +22,9 @@ mod reply;
 mod session;
 mod setup;
 mod stale;
+mod unreported;
 
 pub use in_storage::EngineContents;
 pub use options::{MountOptions, THREADS_MAX};
 pub use session::Mount;
-pub use stale::{MountInfo, clear_stale, mounted};
+pub use stale::{MountInfo, all_mounted, clear_stale, mounted};

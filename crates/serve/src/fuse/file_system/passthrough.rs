@@ -7,17 +7,17 @@
 //! are not cached.
 
 use super::setup;
+use super::unreported::UnreportedChanges;
 use frit_fs::{FileSystem, Ino};
 use fuser::{BackingId, INodeNo, KernelConfig, Notifier};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// State of passthrough.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Passthrough {
     /// Passthrough is requested.
     wanted: bool,
@@ -26,8 +26,8 @@ pub(super) struct Passthrough {
     /// Reason why passthrough is not active although requested.
     inactive_reason: Arc<OnceLock<&'static str>>,
     open: Mutex<HashMap<Ino, OpenInode>>,
-    /// Bitmap of the inodes that were opened for writing since mounting.
-    written: Box<[AtomicU64]>,
+    /// Inodes that were opened for writing since mounting.
+    unreported: Arc<UnreportedChanges>,
     /// Connection for invalidation of cached attributes.
     notifier: Arc<OnceLock<Notifier>>,
 }
@@ -41,28 +41,31 @@ struct OpenInode {
 }
 
 impl Passthrough {
-    pub(super) fn new(wanted: bool) -> Passthrough {
-        Passthrough { wanted, ..Passthrough::default() }
+    pub(super) fn new(wanted: bool, unreported: Arc<UnreportedChanges>) -> Passthrough {
+        Passthrough {
+            wanted,
+            on: false,
+            inactive_reason: Arc::default(),
+            open: Mutex::default(),
+            unreported,
+            notifier: Arc::default(),
+        }
     }
 
     /// Requests passthrough from the kernel, if it is wanted.
-    pub(super) fn negotiate<F: FileSystem>(&mut self, config: &mut KernelConfig, files: &F) {
+    pub(super) fn negotiate(&mut self, config: &mut KernelConfig) {
         if !self.wanted {
             return;
         }
         let why = match missing_right() {
-            None if setup::negotiate_passthrough(config) => return self.enable(files),
+            None if setup::negotiate_passthrough(config) => {
+                self.on = true;
+                return;
+            }
             None => "it requires Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
             Some(why) => why,
         };
         let _ = self.inactive_reason.set(why);
-    }
-
-    /// Activates passthrough, after kernel and permissions have been checked.
-    fn enable<F: FileSystem>(&mut self, files: &F) {
-        let inodes = files.usage().map_or(0, |usage| usage.inodes);
-        self.written = (0..=inodes / 64).map(|_| AtomicU64::new(0)).collect();
-        self.on = true;
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -102,7 +105,7 @@ impl Passthrough {
             opened.users += 1;
             opened.backing.clone()
         };
-        if writes && backing.is_some() && self.mark(ino) {
+        if writes && backing.is_some() && self.unreported.mark(ino) {
             // The kernel's cached attributes must no longer be used. An error means that it has
             // none.
             let _ = self.notifier.get().map(|kernel| kernel.inval_inode(INodeNo(ino.0), -1, 0));
@@ -126,19 +129,9 @@ impl Passthrough {
         }
     }
 
-    /// Marks an inode as written. Returns `true` if it was not marked before.
-    fn mark(&self, ino: Ino) -> bool {
-        let bit = 1 << (ino.0 % 64);
-        self.written
-            .get((ino.0 / 64) as usize)
-            .is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
-    }
-
-    /// Returns `true` if an inode was opened for writing since mounting, so that its attributes may
-    /// change without a request.
-    pub(super) fn was_written(&self, ino: Ino) -> bool {
-        let word = self.written.get((ino.0 / 64) as usize);
-        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (ino.0 % 64) & 1 == 1)
+    /// Returns `true` if the contents of an inode may change without a request.
+    pub(super) fn changes_unreported(&self, ino: Ino) -> bool {
+        self.unreported.contains(ino)
     }
 }
 

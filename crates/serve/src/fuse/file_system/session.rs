@@ -4,7 +4,7 @@ use super::adapter::FsAdapter;
 use super::options::MountOptions;
 use crate::fuse::mounts::{check_mountpoint, unmount_with_timeout, with_hint};
 use crate::fuse::unmount;
-use frit_fs::InStorage;
+use frit_fs::{DirectFiles, InStorage};
 use fuser::{BackgroundSession, Session};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Mount {
     ///
     /// # Errors
     /// FUSE is not available, or the directory cannot be mounted on.
-    pub fn start<F: InStorage + 'static>(
+    pub fn start<F: InStorage + DirectFiles + 'static>(
         files: &Arc<F>,
         directory: &Path,
         options: &MountOptions,

@@ -1,7 +1,7 @@
 //! File systems mounted at a directory, including those whose server no longer exists.
 
 use super::options::SUBTYPE;
-use crate::fuse::mounts::{NOT_CONNECTED, file_systems_at};
+use crate::fuse::mounts::{NOT_CONNECTED, file_systems_at, mountpoints_of_type};
 use crate::fuse::{absolute_path, unmount};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,14 @@ pub fn mounted(directory: &Path) -> io::Result<Option<MountInfo>> {
     let top = file_systems_at(&mountpoint)?.pop();
     let ours = top.filter(|(kind, _)| kind.strip_prefix("fuse.") == Some(SUBTYPE));
     Ok(ours.map(|(_, source)| MountInfo { mountpoint, source }))
+}
+
+/// Returns the directories at which file systems of this module are mounted.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn all_mounted() -> io::Result<Vec<PathBuf>> {
+    mountpoints_of_type(&format!("fuse.{SUBTYPE}"))
 }
 
 /// Unmounts the file system that a killed server left at a directory. Returns `true` if there was

@@ -1,0 +1,117 @@
+//! `frit exec`: runs a program with direct access to the files of a mount.
+
+mod library;
+
+use crate::output::print_stderr;
+use frit_direct::{DEVICES, image_of};
+use frit_serve::fuse::file_system::all_mounted;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Run a program that reads and writes files of a mount in the memory of their image.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit exec -- fio --name=a --directory=/mnt --rw=randread --size=256M --bs=4k
+  frit exec --mount /mnt -- sqlite3 /mnt/a.db
+  frit exec --check                        for each mount: the image, or why direct access is not possible
+
+The program and its children open files through the mount, which checks permissions as always. They then
+read and overwrite file data with loads and stores in the image. Everything else goes through
+the mount. The image has to be on tmpfs or DAX, and the user must be allowed to write it. Static and
+set-user-ID programs run as without frit exec. See docs/guide/exec.md.")]
+pub(crate) struct Args {
+    /// Directory in a mount; without it, all mounts of frit. Can be given again.
+    #[arg(long, value_name = "DIRECTORY")]
+    mount: Vec<PathBuf>,
+    /// Only show for which mounts direct access is possible.
+    #[arg(long, conflicts_with = "program")]
+    check: bool,
+    /// Program and its arguments.
+    #[arg(last = true, required_unless_present = "check")]
+    program: Vec<OsString>,
+}
+
+/// A mount, with its image or the reason why direct access is not possible.
+struct Candidate {
+    directory: PathBuf,
+    device: u64,
+    image: Result<PathBuf, String>,
+}
+
+/// Runs the command. It is replaced by the program.
+///
+/// # Errors
+/// There is no mount, or the program cannot be run.
+pub(crate) fn run(args: &Args) -> Result<Infallible> {
+    let directories = match args.mount.is_empty() {
+        true => all_mounted().into_diagnostic()?,
+        false => args.mount.clone(),
+    };
+    let mut mounts = Vec::new();
+    for directory in directories {
+        match candidate(&directory) {
+            Ok(mount) => mounts.push(mount),
+            // A mount of another user is none of this program's business, unless it was named.
+            Err(e) if args.mount.is_empty() => {
+                print_stderr(&format!("{}: {e}; left out", directory.display()))?;
+            }
+            Err(e) => return Err(miette!("{}: {e}", directory.display())),
+        }
+    }
+    if mounts.is_empty() {
+        return Err(miette!("no file system of frit is mounted: frit mount mounts one"));
+    }
+    for mount in &mounts {
+        report(mount, args.check)?;
+    }
+    if args.check {
+        std::process::exit(i32::from(mounts.iter().all(|mount| mount.image.is_err())));
+    }
+    exec(&args.program, &mounts)
+}
+
+fn candidate(directory: &Path) -> Result<Candidate, String> {
+    let inside = File::open(directory).map_err(|e| e.to_string())?;
+    let device = inside.metadata().map_err(|e| e.to_string())?.dev();
+    let image = image_of(&inside).map_err(|e| format!("not a mount of this version of frit ({e})"))?;
+    let image = image.and_then(|image| match File::options().read(true).write(true).open(&image) {
+        _ if frit_direct::LIBRARY.is_empty() => Err("direct access needs Linux on x86-64".into()),
+        Ok(_) => Ok(image),
+        Err(e) => Err(format!("{}: {e}; direct access needs permission to write the image", image.display())),
+    });
+    Ok(Candidate { directory: directory.to_owned(), device, image })
+}
+
+fn report(mount: &Candidate, all: bool) -> Result<()> {
+    let directory = mount.directory.display();
+    match &mount.image {
+        Ok(image) if all => print_stderr(&format!("{directory}: direct access to {}", image.display())),
+        Ok(_) => Ok(()),
+        Err(why) => print_stderr(&format!("{directory}: no direct access: {why}")),
+    }
+}
+
+fn exec(program: &[OsString], mounts: &[Candidate]) -> Result<Infallible> {
+    let Some((name, arguments)) = program.split_first() else { return Err(miette!("no program is given")) };
+    let mut command = Command::new(name);
+    command.args(arguments);
+    let devices: Vec<String> =
+        mounts.iter().filter(|mount| mount.image.is_ok()).map(|mount| format!("{:x}", mount.device)).collect();
+    if !devices.is_empty() {
+        let library = library::install()?;
+        let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
+        let mut preload = library.into_os_string();
+        if let Some(others) = others {
+            preload.push(OsStr::new(":"));
+            preload.push(others);
+        }
+        command.env("LD_PRELOAD", preload).env(DEVICES, devices.join(","));
+    }
+    Err(command.exec()).into_diagnostic().wrap_err_with(|| format!("cannot run {}", name.display()))
+}

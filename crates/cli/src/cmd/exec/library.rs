@@ -1,0 +1,59 @@
+//! The file of the library for `LD_PRELOAD`.
+
+use frit_direct::LIBRARY;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::fs::{self, DirBuilder, File};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Writes the library to a directory of this user, if it is not there yet, and returns its path. Programs
+/// of other users may read it.
+///
+/// # Errors
+/// The directory belongs to another user, or the file cannot be written.
+pub(super) fn install() -> Result<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let dir = std::env::temp_dir().join(format!("frit-exec-{user}"));
+    if dir.as_os_str().as_encoded_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
+        return Err(miette!("{}: LD_PRELOAD allows no blanks and colons; set TMPDIR", dir.display()));
+    }
+    let failed = || format!("cannot write {}", dir.display());
+    match DirBuilder::new().mode(0o755).create(&dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(e).into_diagnostic().wrap_err_with(failed);
+        }
+        _ => {}
+    }
+    let meta = fs::symlink_metadata(&dir).into_diagnostic().wrap_err_with(failed)?;
+    if !meta.is_dir() || meta.uid() != user || meta.mode() & 0o022 != 0 {
+        return Err(miette!(
+            "{} is not a directory that only this user can write; remove it, or set TMPDIR",
+            dir.display()
+        ));
+    }
+    // Versions of frit that run at the same time each have a file.
+    let mut hasher = DefaultHasher::new();
+    hasher.write(LIBRARY);
+    let path = dir.join(format!("{:016x}.so", hasher.finish()));
+    if !is_library(&path) {
+        write(&dir, &path).into_diagnostic().wrap_err_with(failed)?;
+    }
+    Ok(path)
+}
+
+/// Returns `true` if a file is the library.
+fn is_library(path: &Path) -> bool {
+    let mut bytes = Vec::with_capacity(LIBRARY.len());
+    File::open(path).is_ok_and(|mut file| file.read_to_end(&mut bytes).is_ok()) && bytes == LIBRARY
+}
+
+/// Writes the file under another name first, so that no program loads a part of it.
+fn write(dir: &Path, path: &Path) -> std::io::Result<()> {
+    let new = dir.join(format!(".{}", std::process::id()));
+    let mut file = File::create(&new)?;
+    file.set_permissions(fs::Permissions::from_mode(0o755))?;
+    file.write_all(LIBRARY)?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,34 @@
+//! The request for the image of a mount.
+
+use crate::messages::{INFO, Info, PATH_MAX, POSSIBLE};
+use std::ffi::{OsStr, c_int};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Environment variable with the devices of the mounts, as hexadecimal numbers separated by commas.
+pub const DEVICES: &str = "FRIT_DIRECT";
+
+unsafe extern "C" {
+    fn ioctl(fd: c_int, request: u64, ...) -> c_int;
+}
+
+/// Returns the image of the mount that contains a file or directory, or the reason why its files cannot be
+/// accessed directly.
+///
+/// # Errors
+/// The mount does not know the request: it is none of frit, or of an older version.
+pub fn image_of(inside: &File) -> io::Result<Result<PathBuf, String>> {
+    let mut info = Box::new(Info { status: 0, path_len: 0, device: 0, inode: 0, path: [0; PATH_MAX] });
+    // SAFETY: the kernel writes an `Info` for this request, for which all bits are valid.
+    if unsafe { ioctl(inside.as_raw_fd(), u64::from(INFO), std::ptr::from_mut(&mut *info)) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let text = &info.path[..(info.path_len as usize).min(PATH_MAX)];
+    Ok(match info.status {
+        POSSIBLE => Ok(PathBuf::from(OsStr::from_bytes(text))),
+        _ => Err(String::from_utf8_lossy(text).into_owned()),
+    })
+}

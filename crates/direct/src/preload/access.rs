@@ -1,0 +1,323 @@
+//! Reads and writes of file data in the medium.
+
+use super::copy::{copy, copy_to_medium};
+use super::files::{Open, Piece, Window, get};
+use super::process;
+use super::sys::{self, Fd, IoVec};
+use crate::segment::{FileState, Slot};
+use std::sync::atomic::Ordering;
+
+/// Attempts to get the lock of writers before the write goes through the mount.
+const WRITER_SPINS: u32 = 1000;
+const WRITER_YIELDS: u32 = 1000;
+
+/// Maximum number of bytes of a call, as in the kernel (`MAX_RW_COUNT`).
+pub(super) const COUNT_MAX: usize = 0x7fff_f000;
+
+/// An announced access, valid until it is dropped.
+struct Access {
+    slot: &'static Slot,
+    window: &'static Window,
+    file: &'static FileState,
+}
+
+impl Access {
+    /// Announces an access to an open file, if it has a valid lease.
+    #[inline]
+    fn begin(fd: Fd, open: &'static Open) -> Option<Self> {
+        let window = open.window.load(Ordering::Acquire);
+        if window.is_null() {
+            return None;
+        }
+        // SAFETY: windows are never unmapped. Another thread may reuse this one until it is announced, so
+        // that the index is checked below.
+        let index = unsafe { (&raw const (*window).lease.file).read_volatile() };
+        let mount = open.mount();
+        let slot = process::slot(mount)?;
+        let file = mount.segment().files.get(index as usize)?;
+        // A signal handler that interrupted an access of its thread goes through the mount.
+        if slot.access.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        slot.access.swap(next_access(index), Ordering::SeqCst);
+        if open.window.load(Ordering::SeqCst) == window && get(fd).is_some_and(|now| std::ptr::eq(now, open)) {
+            // SAFETY: the window is in use by the open file, and whoever replaces it sees the announcement.
+            let window = unsafe { &*window };
+            if window.lease.file == index
+                && file.generation.load(Ordering::SeqCst) == window.lease.generation
+                && window.lease.generation != 0
+            {
+                return Some(Self { slot, window, file });
+            }
+        }
+        slot.access.store(0, Ordering::Release);
+        None
+    }
+}
+
+impl Drop for Access {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.access.store(0, Ordering::Release);
+    }
+}
+
+/// Returns a value of [`Slot::access`] for a file.
+#[inline]
+fn next_access(file: u32) -> u64 {
+    thread_local! {
+        static COUNT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    let count = COUNT.get().wrapping_add(1);
+    COUNT.set(count);
+    u64::from(count) << 32 | u64::from(file + 1)
+}
+
+/// Result of a direct access.
+pub(super) enum Direct {
+    /// Number of bytes.
+    Done(usize),
+    /// The buffer is not mapped, and nothing was copied.
+    Fault,
+}
+
+/// An access of the program: buffers, their total length, and the position. Without a position the access is at
+/// the position of the open file, and moves it.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) buffers: &'a [IoVec],
+    pub(super) len: usize,
+    pub(super) at: Option<u64>,
+}
+
+/// Reason why an access with a valid lease goes through the mount.
+enum Refused {
+    NoLease,
+    /// The extents at this position are not known.
+    Unknown(u64),
+    Other,
+}
+
+/// Reads from a file. `None`: the read goes through the mount.
+#[inline]
+pub(super) fn read(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<Direct> {
+    if !process::is_active() || !open.reads() {
+        return None;
+    }
+    match try_read(fd, open, request) {
+        Ok(done) => Some(done),
+        Err(refused) => read_later(fd, open, request, &refused),
+    }
+}
+
+#[cold]
+fn read_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refused) -> Option<Direct> {
+    let is_granted = match refused {
+        Refused::NoLease => {
+            let at = request.at.or_else(|| open.position())?;
+            open.is_due(request.len) && open.ask(fd, at)
+        }
+        Refused::Unknown(at) => open.renew(fd, *at),
+        Refused::Other => false,
+    };
+    if !is_granted {
+        return None;
+    }
+    match try_read(fd, open, request) {
+        Ok(done) => Some(done),
+        Err(Refused::Unknown(_)) => {
+            // More extents than a window has: later accesses ask less often.
+            open.lose();
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+#[inline]
+fn try_read(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct, Refused> {
+    let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
+    let lease = &access.window.lease;
+    let (from, len) = loop {
+        let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
+        let len = lease.size.saturating_sub(from).min(request.len as u64) as usize;
+        if len > 0 && (from < lease.from || from + len as u64 > lease.to) {
+            return Err(Refused::Unknown(from));
+        }
+        if request.at.is_some() || open.move_position(from, from + len as u64) {
+            break (from, len);
+        }
+    };
+    let done = each_buffer(request.buffers, len, |buffer, wanted, done| {
+        copy_out(&access, open, from + done as u64, buffer, wanted)
+    });
+    if access.file.read.load(Ordering::Relaxed) == 0 {
+        access.file.read.store(1, Ordering::Relaxed);
+    }
+    drop(access);
+    Ok(finish(open, request.at.is_some(), from, len, done))
+}
+
+/// Calls `copy` for the buffers up to `len` bytes, with the number of bytes before each; it returns the number of
+/// bytes copied. Returns the total.
+#[inline]
+fn each_buffer(buffers: &[IoVec], len: usize, mut copy: impl FnMut(*mut u8, usize, usize) -> usize) -> usize {
+    let mut done = 0;
+    for buffer in buffers {
+        let wanted = buffer.len.min(len - done);
+        let copied = copy(buffer.base.cast(), wanted, done);
+        done += copied;
+        if copied < wanted {
+            break;
+        }
+    }
+    done
+}
+
+/// Counts an access, and corrects the position if it ended early.
+#[inline]
+fn finish(open: &Open, is_positional: bool, from: u64, len: usize, done: usize) -> Direct {
+    open.count(done);
+    if done == len {
+        return Direct::Done(done);
+    }
+    if !is_positional {
+        open.move_position(from + len as u64, from + done as u64);
+    }
+    if done == 0 { Direct::Fault } else { Direct::Done(done) }
+}
+
+/// Copies a known range to the program; returns the number of bytes copied.
+#[inline]
+fn copy_out(access: &Access, open: &Open, from: u64, into: *mut u8, len: usize) -> usize {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let mut done = 0;
+    while done < len {
+        let (at, rest) = (from + done as u64, len - done);
+        let (source, wanted) = match access.window.find(at, &open.hint) {
+            Some(Piece::Written(extent)) => {
+                let Some(source) = open.mount().address(extent, at - extent.at) else { break };
+                (source.cast_const(), rest.min((extent.end() - at) as usize))
+            }
+            Some(Piece::Zeros(to)) => (ZEROS.as_ptr(), rest.min((to - at).min(ZEROS.len() as u64) as usize)),
+            None => break,
+        };
+        // SAFETY: the source is in the medium, or static; a bad target ends the copy.
+        let copied = unsafe { copy(into.wrapping_add(done), source, wanted) };
+        done += copied;
+        if copied < wanted {
+            break;
+        }
+    }
+    done
+}
+
+/// Writes to a file: within its size, and to blocks that are written. `None`: the write goes through the
+/// mount.
+#[inline]
+pub(super) fn write(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<Direct> {
+    if request.len == 0 || !process::is_active() || !open.writes() {
+        return None;
+    }
+    match try_write(fd, open, request) {
+        Ok(done) => Some(done),
+        Err(Refused::NoLease) if open.is_due(request.len) => write_later(fd, open, request),
+        Err(_) => None,
+    }
+}
+
+#[cold]
+fn write_later(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<Direct> {
+    let at = request.at.or_else(|| open.position())?;
+    let end = at.checked_add(request.len as u64)?;
+    // A write that extends the file has no use for a lease.
+    if process::file_status(fd).is_none_or(|status| end > status.size) {
+        open.not_due();
+        return None;
+    }
+    if open.ask(fd, at) { try_write(fd, open, request).ok() } else { None }
+}
+
+#[inline]
+fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct, Refused> {
+    let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
+    let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
+    if !open.mount().is_writable() || !is_written(access.window, from, request.len, open) {
+        return Err(Refused::Other);
+    }
+    if !lock(access.file) {
+        return Err(Refused::Other);
+    }
+    // Another thread may have moved the position.
+    if request.at.is_none() && !open.move_position(from, from + request.len as u64) {
+        access.file.writer.store(0, Ordering::Release);
+        return Err(Refused::Other);
+    }
+    let done = each_buffer(request.buffers, request.len, |buffer, wanted, done| {
+        copy_in(&access, open, from + done as u64, buffer, wanted)
+    });
+    access.file.written_at.store(sys::coarse_time(), Ordering::Release);
+    access.file.writer.store(0, Ordering::Release);
+    drop(access);
+    Ok(finish(open, request.at.is_some(), from, request.len, done))
+}
+
+/// Returns `true` if a range is within the size of the file, and all its blocks are written.
+#[inline]
+fn is_written(window: &Window, from: u64, len: usize, open: &Open) -> bool {
+    let Some(end) = from.checked_add(len as u64).filter(|end| *end <= window.lease.size) else { return false };
+    let mut at = from;
+    while at < end {
+        match window.find(at, &open.hint) {
+            Some(Piece::Written(extent)) => at = extent.end(),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Excludes other writers of a file. Returns `false` if one of them takes long.
+#[inline]
+fn lock(file: &FileState) -> bool {
+    let try_lock =
+        || file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    try_lock() || wait_for_writer(try_lock)
+}
+
+#[cold]
+fn wait_for_writer(try_lock: impl Fn() -> bool) -> bool {
+    for _ in 0..WRITER_SPINS {
+        std::hint::spin_loop();
+        if try_lock() {
+            return true;
+        }
+    }
+    for _ in 0..WRITER_YIELDS {
+        // SAFETY: the call has no arguments.
+        unsafe { sys::sched_yield() };
+        if try_lock() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Copies from the program to written blocks; returns the number of bytes copied.
+#[inline]
+fn copy_in(access: &Access, open: &Open, from: u64, data: *const u8, len: usize) -> usize {
+    let mut done = 0;
+    while done < len {
+        let at = from + done as u64;
+        let Some(Piece::Written(extent)) = access.window.find(at, &open.hint) else { break };
+        let wanted = (len - done).min((extent.end() - at) as usize);
+        let Some(target) = open.mount().address(extent, at - extent.at) else { break };
+        // SAFETY: the target is in the medium; a bad source ends the copy.
+        let copied = unsafe { copy_to_medium(target, data.wrapping_add(done), wanted) };
+        done += copied;
+        if copied < wanted {
+            break;
+        }
+    }
+    done
+}
+

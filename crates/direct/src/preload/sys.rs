@@ -1,0 +1,193 @@
+//! Declarations of the C library, and the functions that this library stands in for.
+
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(super) type Fd = c_int;
+
+/// Part of a scattered buffer (`struct iovec`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IoVec {
+    pub(super) base: *mut c_void,
+    pub(super) len: usize,
+}
+
+/// `struct timespec`.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct TimeSpec {
+    pub(super) sec: i64,
+    pub(super) nsec: i64,
+}
+
+pub(super) const O_ACCMODE: c_int = 3;
+pub(super) const O_RDONLY: c_int = 0;
+pub(super) const O_WRONLY: c_int = 1;
+pub(super) const O_RDWR: c_int = 2;
+pub(super) const O_CREAT: c_int = 0o100;
+pub(super) const O_TRUNC: c_int = 0o1000;
+pub(super) const O_APPEND: c_int = 0o2000;
+pub(super) const O_DSYNC: c_int = 0o10000;
+pub(super) const O_SYNC: c_int = 0o4010000;
+pub(super) const O_CLOEXEC: c_int = 0o2000000;
+pub(super) const O_PATH: c_int = 0o10000000;
+pub(super) const O_TMPFILE: c_int = 0o20200000;
+pub(super) const AT_FDCWD: c_int = -100;
+
+pub(super) const SEEK_SET: c_int = 0;
+pub(super) const SEEK_CUR: c_int = 1;
+
+pub(super) const F_DUPFD: c_int = 0;
+pub(super) const F_SETFL: c_int = 4;
+pub(super) const F_GETLK: c_int = 5;
+pub(super) const F_SETLK: c_int = 6;
+pub(super) const F_SETLKW: c_int = 7;
+pub(super) const F_OFD_GETLK: c_int = 36;
+pub(super) const F_OFD_SETLKW: c_int = 38;
+pub(super) const F_DUPFD_CLOEXEC: c_int = 1030;
+
+pub(super) const EFAULT: c_int = 14;
+pub(super) const EINVAL: c_int = 22;
+pub(super) const EOVERFLOW: c_int = 75;
+
+pub(super) const PROT_READ: c_int = 1;
+pub(super) const PROT_WRITE: c_int = 2;
+pub(super) const MAP_SHARED: c_int = 1;
+pub(super) const MAP_PRIVATE: c_int = 2;
+pub(super) const MAP_ANONYMOUS: c_int = 0x20;
+pub(super) const MADV_WIPEONFORK: c_int = 18;
+pub(super) const MADV_HUGEPAGE: c_int = 14;
+pub(super) const MADV_POPULATE_READ: c_int = 22;
+pub(super) const MADV_POPULATE_WRITE: c_int = 23;
+pub(super) const CLOCK_REALTIME_COARSE: c_int = 5;
+
+pub(super) const SYS_CLOSE: c_long = 3;
+pub(super) const SYS_GETPID: c_long = 39;
+pub(super) const SYS_GETTID: c_long = 186;
+pub(super) const SYS_TGKILL: c_long = 234;
+
+// `syscall` is among the functions that this library stands in for, so it is not declared here.
+unsafe extern "C" {
+    pub(super) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    pub(super) fn getenv(name: *const c_char) -> *const c_char;
+    pub(super) fn __errno_location() -> *mut c_int;
+    pub(super) fn ioctl(fd: Fd, request: u64, ...) -> c_int;
+    pub(super) fn madvise(at: *mut c_void, len: usize, advice: c_int) -> c_int;
+    pub(super) fn clock_gettime(clock: c_int, to: *mut TimeSpec) -> c_int;
+    pub(super) fn sched_yield() -> c_int;
+}
+
+/// Handle of `dlsym` for the next definition of a function.
+const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
+
+/// A function of the C library, found when it is first called.
+pub(super) struct Next {
+    name: &'static CStr,
+    at: AtomicUsize,
+}
+
+impl Next {
+    pub(super) const fn new(name: &'static CStr) -> Self {
+        Self { name, at: AtomicUsize::new(0) }
+    }
+
+    /// Returns the address, or 0 if the C library has no such function.
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        match self.at.load(Ordering::Relaxed) {
+            0 => self.find(),
+            at => at,
+        }
+    }
+
+    #[cold]
+    fn find(&self) -> usize {
+        // SAFETY: the name is a C string.
+        let at = unsafe { dlsym(RTLD_NEXT, self.name.as_ptr()) } as usize;
+        self.at.store(at, Ordering::Relaxed);
+        at
+    }
+}
+
+/// Calls the C library's definition of a function: `next!(read(fd: Fd, ...) -> isize)`.
+macro_rules! next {
+    ($name:ident($($arg:ident: $kind:ty),*) -> $result:ty) => {{
+        static NEXT: $crate::preload::sys::Next = $crate::preload::sys::Next::new({
+            const NAME: &[u8] = concat!(stringify!($name), "\0").as_bytes();
+            match std::ffi::CStr::from_bytes_with_nul(NAME) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            }
+        });
+        // SAFETY: the signature is that of the C library, and the arguments are the caller's.
+        unsafe {
+            let next: unsafe extern "C" fn($($kind),*) -> $result =
+                std::mem::transmute::<usize, unsafe extern "C" fn($($kind),*) -> $result>(NEXT.address());
+            next($($arg),*)
+        }
+    }};
+}
+pub(super) use next;
+
+/// Makes a system call without the C library, so that it sets no error number and is no cancellation
+/// point.
+///
+/// # Safety
+/// As for the system call.
+pub(super) unsafe fn raw_call(number: c_long, a: usize, b: usize, c: usize) -> isize {
+    let result: isize;
+    // SAFETY: the caller's.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// Returns the number of this process.
+pub(super) fn process() -> u32 {
+    // SAFETY: the call has no arguments.
+    unsafe { raw_call(SYS_GETPID, 0, 0, 0) as u32 }
+}
+
+/// Returns the number of this thread.
+pub(super) fn thread() -> u32 {
+    // SAFETY: the call has no arguments.
+    unsafe { raw_call(SYS_GETTID, 0, 0, 0) as u32 }
+}
+
+pub(super) fn errno() -> c_int {
+    // SAFETY: the pointer is valid for this thread.
+    unsafe { *__errno_location() }
+}
+
+pub(super) fn set_errno(to: c_int) {
+    // SAFETY: the pointer is valid for this thread.
+    unsafe { *__errno_location() = to };
+}
+
+/// Allocates zeroed memory from the kernel: `malloc` cannot be called in a signal handler.
+pub(super) fn allocate(bytes: usize) -> *mut c_void {
+    let (at, protection, flags) =
+        (std::ptr::null_mut::<c_void>(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    let (none, zero) = (-1, 0_i64);
+    let map = next!(mmap(at: *mut c_void, bytes: usize, protection: c_int, flags: c_int, none: c_int, zero: i64) -> *mut c_void);
+    if map as usize == usize::MAX { std::ptr::null_mut() } else { map }
+}
+
+/// Returns the time with the resolution of the kernel's timestamps, in nanoseconds since 1970.
+pub(super) fn coarse_time() -> i64 {
+    let mut now = TimeSpec::default();
+    // SAFETY: `now` is valid for writing.
+    unsafe { clock_gettime(CLOCK_REALTIME_COARSE, &raw mut now) };
+    now.sec * 1_000_000_000 + now.nsec
+}

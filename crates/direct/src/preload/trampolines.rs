@@ -1,0 +1,159 @@
+//! Functions of the C library before which positions of open files are given to the kernel: the new
+//! process or program, or the code inside of the C library, uses those of the kernel. The arguments stay as
+//! they are, also those of variadic functions, and vfork(2) returns twice to its caller: the code jumps
+//! to the C library instead of calling it.
+
+use super::exports::before_syscall;
+use super::files::{demote_all, forget, get};
+use super::process;
+use super::sys::{self, Fd, Next};
+use std::ffi::c_long;
+
+/// Defines a function that calls `$before` with the first three arguments, and then jumps to the C library.
+macro_rules! jump {
+    ($name:ident, $before:path) => {
+        const _: () = {
+            static NEXT: Next = Next::new({
+                const NAME: &[u8] = concat!(stringify!($name), "\0").as_bytes();
+                match std::ffi::CStr::from_bytes_with_nul(NAME) {
+                    Ok(name) => name,
+                    Err(_) => unreachable!(),
+                }
+            });
+
+            extern "C" fn prepare(a: usize, b: usize, c: usize) -> usize {
+                let errno = sys::errno();
+                $before(a, b, c);
+                sys::set_errno(errno);
+                NEXT.address()
+            }
+
+            #[cfg_attr(frit_preload, unsafe(export_name = stringify!($name)))]
+            #[unsafe(naked)]
+            unsafe extern "C" fn jump() {
+                // All registers of arguments are kept, and al, which has the number of those in vector
+                // registers. The stack is aligned by 8 at the entry.
+                std::arch::naked_asm!(
+                    "push rax",
+                    "push rdi",
+                    "push rsi",
+                    "push rdx",
+                    "push rcx",
+                    "push r8",
+                    "push r9",
+                    "sub rsp, 128",
+                    "movups [rsp], xmm0",
+                    "movups [rsp + 16], xmm1",
+                    "movups [rsp + 32], xmm2",
+                    "movups [rsp + 48], xmm3",
+                    "movups [rsp + 64], xmm4",
+                    "movups [rsp + 80], xmm5",
+                    "movups [rsp + 96], xmm6",
+                    "movups [rsp + 112], xmm7",
+                    "call {prepare}",
+                    "mov r11, rax",
+                    "movups xmm0, [rsp]",
+                    "movups xmm1, [rsp + 16]",
+                    "movups xmm2, [rsp + 32]",
+                    "movups xmm3, [rsp + 48]",
+                    "movups xmm4, [rsp + 64]",
+                    "movups xmm5, [rsp + 80]",
+                    "movups xmm6, [rsp + 96]",
+                    "movups xmm7, [rsp + 112]",
+                    "add rsp, 128",
+                    "pop r9",
+                    "pop r8",
+                    "pop rcx",
+                    "pop rdx",
+                    "pop rsi",
+                    "pop rdi",
+                    "pop rax",
+                    "jmp r11",
+                    prepare = sym prepare,
+                )
+            }
+
+            // Without the attribute nothing refers to it.
+            #[used]
+            static KEEP: unsafe extern "C" fn() = jump;
+        };
+    };
+}
+
+/// Before a new process or program.
+fn all(_: usize, _: usize, _: usize) {
+    demote_all();
+}
+
+/// Before sendmsg(2), which can send descriptors to other processes.
+fn sent(_: usize, message: usize, _: usize) {
+    /// Position of `msg_controllen` in `struct msghdr`.
+    const CONTROL_LEN: usize = 40;
+    // SAFETY: the program passes a message, or a pointer that the kernel would refuse.
+    if message == 0 || unsafe { *((message + CONTROL_LEN) as *const usize) } > 0 {
+        demote_all();
+    }
+}
+
+/// Before vfork(2).
+fn all_shared(_: usize, _: usize, _: usize) {
+    demote_all();
+    process::begin_vfork();
+}
+
+/// Before a function that uses the position of a descriptor, its first argument.
+fn first(fd: usize, _: usize, _: usize) {
+    if let Some(open) = get(fd as Fd) {
+        open.demote(fd as Fd);
+    }
+}
+
+/// Before a function that takes a descriptor over.
+fn first_for_good(fd: usize, _: usize, _: usize) {
+    first(fd, 0, 0);
+    forget(fd as Fd);
+}
+
+/// Before syscall(2).
+fn system_call(number: usize, a: usize, b: usize) {
+    before_syscall(number as c_long, a, b);
+}
+
+/// Before functions after which other code may close descriptors.
+fn off(_: usize, _: usize, _: usize) {
+    demote_all();
+    process::turn_off();
+}
+
+jump!(fork, all);
+jump!(_Fork, all);
+jump!(vfork, all_shared);
+jump!(forkpty, all);
+jump!(daemon, all);
+jump!(execve, all);
+jump!(execv, all);
+jump!(execvp, all);
+jump!(execvpe, all);
+jump!(execveat, all);
+jump!(fexecve, all);
+jump!(execl, all);
+jump!(execlp, all);
+jump!(execle, all);
+jump!(posix_spawn, all);
+jump!(posix_spawnp, all);
+jump!(popen, all);
+jump!(system, all);
+jump!(sendmsg, sent);
+jump!(sendmmsg, all);
+jump!(dprintf, first);
+jump!(vdprintf, first);
+jump!(__dprintf_chk, first);
+jump!(__vdprintf_chk, first);
+jump!(lockf, first);
+jump!(lockf64, first);
+jump!(fdopen, first_for_good);
+jump!(syscall, system_call);
+// A ring can close descriptors.
+jump!(io_uring_queue_init, off);
+jump!(io_uring_queue_init_params, off);
+jump!(io_uring_setup, off);

@@ -1,0 +1,242 @@
+//! Direct access of other programs to the blocks of files (`frit exec`). A program opens a file through
+//! the mount, gets a lease of its written blocks, and copies between its memory and the medium itself.
+//!
+//! The lease ends before anything else uses the contents, or moves or frees blocks: every operation of
+//! this crate on contents starts with [`Fs::end_lease`] or [`Fs::settle`]. The kernel holds no pages of the
+//! file meanwhile: the mount drops them between [`DirectFiles::begin_lease`] and
+//! [`DirectFiles::grant`], and each request that fills pages ends the lease. docs/design/direct.md has
+//! the protocol.
+
+mod leases;
+mod quiet;
+mod shared;
+
+pub(crate) use leases::Leases;
+
+use crate::contents::block_of;
+use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{Node, NodeState};
+use crate::medium::Medium;
+use crate::types::{Attr, Ino};
+use frit_direct::messages::{EXTENTS, Extent, Lease};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// File system whose files other programs can access directly.
+pub trait DirectFiles: Send + Sync {
+    /// Returns the path of the image whose memory programs can map.
+    ///
+    /// # Errors
+    /// Direct access is not possible; the error has the reason.
+    fn direct_image(&self) -> Result<PathBuf>;
+
+    /// Registers a process; returns its number as a client.
+    ///
+    /// # Errors
+    /// As for [`DirectFiles::direct_image`].
+    fn register_client(&self) -> Result<u32>;
+
+    /// Prepares a lease of a pinned file. Returns `true` if the file has a lease already. Otherwise no
+    /// access is allowed before [`DirectFiles::grant`].
+    ///
+    /// # Errors
+    /// The file cannot have a lease: it is no regular file, a map or a stopped program needs it as it is, or
+    /// too many files have one.
+    fn begin_lease(&self, ino: Ino) -> Result<bool>;
+
+    /// Grants the lease that was prepared: writes the extents from `lease.from` into it. Returns `false` if the
+    /// lease has ended meanwhile.
+    ///
+    /// # Errors
+    /// The inode or its extents are damaged.
+    fn grant(&self, ino: Ino, lease: &mut Lease) -> Result<bool>;
+
+    /// Ends the lease of a file, if it has one.
+    fn revoke_lease(&self, ino: Ino);
+}
+
+impl<M: Medium> Fs<M> {
+    /// Returns the leases, created on first use.
+    fn leases(&self) -> Result<&Leases> {
+        if let Some(leases) = self.leases.get() {
+            return Ok(leases);
+        }
+        let image = self.direct_image()?;
+        let _one = self.orphans.lock();
+        if let Some(leases) = self.leases.get() {
+            return Ok(leases);
+        }
+        let created = Leases::create(&image)?;
+        Ok(self.leases.get_or_init(|| created))
+    }
+
+    /// Ends the lease of a file before its contents are used otherwise, and notes its accesses. The caller
+    /// holds no lock of the node.
+    #[inline]
+    pub(crate) fn settle(&self, node: &Node) {
+        if node.lease.load(Ordering::Acquire) != 0 {
+            self.end_lease(node, &mut node.state.write());
+        }
+    }
+
+    /// Ends the lease of a file. Returns `false` if an access of a stopped program is still in progress:
+    /// blocks of the file must not be freed or moved.
+    pub(crate) fn end_lease(&self, node: &Node, state: &mut NodeState) -> bool {
+        let (Some(file), Some(leases)) =
+            (node.lease.load(Ordering::Acquire).checked_sub(1), self.leases.get())
+        else {
+            return true;
+        };
+        let quiet = leases.forbid(file);
+        self.note_accesses(node, state);
+        if quiet {
+            node.lease.store(0, Ordering::Release);
+            leases.give_back(file);
+        }
+        quiet
+    }
+
+    /// Notes direct writes and reads: timestamps, and the count of changes.
+    pub(crate) fn note_accesses(&self, node: &Node, state: &mut NodeState) {
+        let (Some(file), Some(leases)) =
+            (node.lease.load(Ordering::Acquire).checked_sub(1), self.leases.get())
+        else {
+            return;
+        };
+        let accessed = leases.take_accessed(file);
+        if self.read_only {
+            return;
+        }
+        let now = self.clock.now();
+        if let Some(at) = accessed.written_at {
+            node.note_change();
+            // The time comes from another process.
+            let at = at.min(now);
+            state.inode.mtime = state.inode.mtime.max(at);
+            state.inode.ctime = state.inode.ctime.max(at);
+            node.newer_times.store(true, Ordering::Relaxed);
+        }
+        if accessed.read {
+            node.update_atime(state, now);
+        }
+    }
+
+    /// Adds the times of direct writes to attributes.
+    pub(crate) fn add_written_time(&self, node: &Node, attr: &mut Attr) {
+        let file = node.lease.load(Ordering::Acquire).checked_sub(1);
+        if let (Some(file), Some(leases)) = (file, self.leases.get())
+            && let Some(at) = leases.written_at(file)
+        {
+            let at = at.min(self.clock.now());
+            attr.mtime = attr.mtime.max(at);
+            attr.ctime = attr.ctime.max(at);
+        }
+    }
+
+    /// Writes the written extents of a file from byte `lease.from` into the lease.
+    fn fill_extents(state: &NodeState, lease: &mut Lease) {
+        let size = state.inode.size;
+        let mut at = lease.from.min(size) / BLOCK * BLOCK;
+        lease.from = at;
+        lease.size = size;
+        lease.count = 0;
+        lease.to = u64::MAX;
+        let Some(map) = &state.map else { return };
+        while let Some(extent) = map.from(block_of(at)).filter(|extent| extent.at * BLOCK < size) {
+            if lease.count as usize == EXTENTS {
+                lease.to = at;
+                return;
+            }
+            if extent.written {
+                let from = (extent.at * BLOCK).max(at);
+                let medium = extent.start * BLOCK + (from - extent.at * BLOCK);
+                lease.extents[lease.count as usize] =
+                    Extent { at: from, len: extent.end() * BLOCK - from, medium };
+                lease.count += 1;
+            }
+            at = extent.end() * BLOCK;
+        }
+    }
+
+}
+
+/// Ends the accesses that a killed mount of an image left behind.
+///
+/// # Errors
+/// A program is stopped in an access; the file of the shared memory is another one, or cannot be removed.
+pub(crate) fn retire_leases<M: Medium>(medium: &M) -> Result<()> {
+    medium.file().map_or(Ok(()), |image| leases::retire(&image))
+}
+
+impl<M: Medium> DirectFiles for Fs<M> {
+    fn direct_image(&self) -> Result<PathBuf> {
+        if self.content_store.is_some() {
+            return Err(Error::Unsupported("direct access to a pool, whose files the kernel accesses itself"));
+        }
+        if self.placed.is_some() {
+            return Err(Error::Unsupported("direct access to contents on a nameless-write device"));
+        }
+        if self.has_sums() {
+            return Err(Error::Unsupported("direct access to an image with checksums"));
+        }
+        if self.read_only {
+            return Err(Error::Unsupported("direct access to a read-only mount"));
+        }
+        let Some(image) = self.medium.file() else {
+            return Err(Error::Unsupported("direct access to an image that is not on tmpfs or DAX"));
+        };
+        let os = |error| Error::Os { what: "cannot find", path: image.clone(), error };
+        image.canonicalize().map_err(os)
+    }
+
+    fn register_client(&self) -> Result<u32> {
+        Ok(self.leases()?.register())
+    }
+
+    fn begin_lease(&self, ino: Ino) -> Result<bool> {
+        let leases = self.leases()?;
+        let node = self.node(ino)?;
+        let mut state = node.state.write();
+        state.check_file()?;
+        if !node.pinned() {
+            return Err(Error::Stale);
+        }
+        if node.maps.load(Ordering::Acquire) > 0 {
+            return Err(Error::Busy);
+        }
+        if let Some(file) = node.lease.load(Ordering::Acquire).checked_sub(1) {
+            if leases.generation(file).is_some() {
+                return Ok(true);
+            }
+            if !self.end_lease(&node, &mut state) {
+                return Err(Error::Busy);
+            }
+        }
+        self.load_map(ino, &mut state)?;
+        node.lease.store(leases.take()? + 1, Ordering::Release);
+        Ok(false)
+    }
+
+    fn grant(&self, ino: Ino, lease: &mut Lease) -> Result<bool> {
+        let (leases, node) = (self.leases()?, self.node(ino)?);
+        let mut state = node.state.write();
+        state.check_file()?;
+        if node.maps.load(Ordering::Acquire) > 0 {
+            self.end_lease(&node, &mut state);
+            return Ok(false);
+        }
+        let Some(file) = node.lease.load(Ordering::Acquire).checked_sub(1) else { return Ok(false) };
+        Self::fill_extents(&state, lease);
+        lease.file = file;
+        lease.generation = leases.generation(file).unwrap_or_else(|| leases.allow(file));
+        Ok(true)
+    }
+
+    fn revoke_lease(&self, ino: Ino) {
+        if let Ok(node) = self.node(ino) {
+            self.settle(&node);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Requests of programs under `frit exec`: the image, registration, and leases of files for direct
+//! access. docs/design/direct.md has the protocol.
+//!
+//! A lease is granted in three steps, by one thread: the file gets an index without access, the kernel
+//! drops its pages of the file, and access is allowed if no request has used the contents meanwhile. A
+//! request that fills pages ends the lease, so the kernel has no pages of a file with a lease. Dropping
+//! pages waits for requests that hold their locks, so that the threads that answer requests must not do it
+//! (`page_invalidation`).
+
+use super::killpriv::{CAPABILITY, has_set_id};
+use super::unreported::UnreportedChanges;
+use frit_direct::messages::{
+    EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
+};
+use frit_fs::{DirectFiles, Error, FileSystem, Ino, Result};
+use fuser::{INodeNo, Notifier, ReplyIoctl, Request};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+
+/// A request for a lease.
+struct LeaseRequest {
+    ino: Ino,
+    from: u64,
+    reply: ReplyIoctl,
+}
+
+/// Answers requests of programs with direct access.
+#[derive(Debug)]
+pub(super) struct DirectAccess {
+    requests: Sender<LeaseRequest>,
+    /// The kernel collects writes, so that it has contents that the file system does not have.
+    writeback: bool,
+}
+
+impl DirectAccess {
+    /// Starts the thread that grants leases, which ends when this value is dropped.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(super) fn start<F: FileSystem + DirectFiles + 'static>(
+        files: &Arc<F>,
+        kernel: Arc<OnceLock<Notifier>>,
+        unreported: Arc<UnreportedChanges>,
+        writeback: bool,
+    ) -> io::Result<DirectAccess> {
+        let (requests, next) = channel();
+        let files = Arc::clone(files);
+        let run = move || grant_all(&*files, &kernel, &unreported, &next);
+        std::thread::Builder::new().name("leases".into()).spawn(run)?;
+        Ok(DirectAccess { requests, writeback })
+    }
+
+    /// Answers an ioctl(2) on a file or directory of the mount.
+    pub(super) fn ioctl<F: FileSystem + DirectFiles>(
+        &self,
+        files: &F,
+        request: &Request,
+        ino: Ino,
+        (command, argument): (u32, &[u8]),
+        reply: ReplyIoctl,
+    ) {
+        match command {
+            INFO => reply.ioctl(0, &encode_info(&self.info(files))),
+            REGISTER => match self.register(files, request) {
+                Ok(registration) => reply.ioctl(0, &encode_registration(registration)),
+                Err(e) => reply.error(super::convert::errno(&e)),
+            },
+            LEASE => match argument.first_chunk::<8>() {
+                Some(from) if !self.writeback => {
+                    let from = u64::from_ne_bytes(*from);
+                    // If the thread is gone, the reply is dropped, which answers with an error.
+                    let _ = self.requests.send(LeaseRequest { ino, from, reply });
+                }
+                _ => reply.error(fuser::Errno::EOPNOTSUPP),
+            },
+            _ => reply.error(fuser::Errno::ENOTTY),
+        }
+    }
+
+    fn info<F: DirectFiles>(&self, files: &F) -> Result<(std::path::PathBuf, std::fs::Metadata)> {
+        if self.writeback {
+            return Err(Error::Unsupported("direct access to a mount with --writeback"));
+        }
+        let image = files.direct_image()?;
+        if image.as_os_str().len() > PATH_MAX {
+            return Err(Error::Unsupported("direct access to an image whose path is too long"));
+        }
+        let os = |error| Error::Os { what: "cannot find", path: image.clone(), error };
+        let meta = std::fs::metadata(&image).map_err(os)?;
+        Ok((image, meta))
+    }
+
+    fn register<F: DirectFiles>(&self, files: &F, request: &Request) -> Result<Registration> {
+        self.info(files)?;
+        // A program in another PID namespace cannot be observed.
+        let process = match request.pid() {
+            0 => return Err(Error::Unsupported("direct access from another PID namespace")),
+            thread => process_of(thread)?,
+        };
+        Ok(Registration { client: files.register_client()?, process })
+    }
+}
+
+/// Returns the process of a thread.
+fn process_of(thread: u32) -> Result<u32> {
+    let path = format!("/proc/{thread}/status");
+    let status = std::fs::read_to_string(&path);
+    let status = status.map_err(|error| Error::Os { what: "cannot read", path: path.into(), error })?;
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    group
+        .and_then(|group| group.trim().parse().ok())
+        .ok_or(Error::Unsupported("direct access without /proc"))
+}
+
+/// Grants leases until the channel is closed.
+fn grant_all<F: FileSystem + DirectFiles>(
+    files: &F,
+    kernel: &OnceLock<Notifier>,
+    unreported: &UnreportedChanges,
+    next: &Receiver<LeaseRequest>,
+) {
+    while let Ok(LeaseRequest { ino, from, reply }) = next.recv() {
+        match grant(files, kernel, unreported, ino, from) {
+            Ok(lease) => reply.ioctl(0, &encode_lease(&lease)),
+            Err(e) => reply.error(super::convert::errno(&e)),
+        }
+    }
+}
+
+fn grant<F: FileSystem + DirectFiles>(
+    files: &F,
+    kernel: &OnceLock<Notifier>,
+    unreported: &UnreportedChanges,
+    ino: Ino,
+    from: u64,
+) -> Result<Box<Lease>> {
+    // A write through the kernel removes these privileges, and a direct one does not.
+    if has_set_id(&files.attr(ino)?) || files.xattr(ino, CAPABILITY).is_ok() {
+        return Err(Error::Busy);
+    }
+    let kernel = kernel.get().ok_or(Error::Busy)?;
+    unreported.mark(ino);
+    if !files.begin_lease(ino)? {
+        // The kernel may have forgotten the inode. It has no pages then.
+        let _ = kernel.inval_inode(INodeNo(ino.0), 0, 0);
+    }
+    let mut lease = Box::new(Lease::request(from));
+    if files.grant(ino, &mut lease)? { Ok(lease) } else { Err(Error::Busy) }
+}
+
+fn encode_info(info: &Result<(std::path::PathBuf, std::fs::Metadata)>) -> Vec<u8> {
+    let (status, device, inode, text) = match info {
+        Ok((path, meta)) => (POSSIBLE, meta.dev(), meta.ino(), path.as_os_str().as_bytes().to_vec()),
+        Err(e) => (POSSIBLE + 1, 0, 0, e.to_string().into_bytes()),
+    };
+    let text = &text[..text.len().min(PATH_MAX)];
+    let mut bytes = Vec::with_capacity(size_of::<Info>());
+    bytes.extend(status.to_ne_bytes());
+    bytes.extend((text.len() as u32).to_ne_bytes());
+    bytes.extend(device.to_ne_bytes());
+    bytes.extend(inode.to_ne_bytes());
+    bytes.extend(text);
+    bytes.resize(size_of::<Info>(), 0);
+    bytes
+}
+
+fn encode_registration(registration: Registration) -> Vec<u8> {
+    [registration.client.to_ne_bytes(), registration.process.to_ne_bytes()].concat()
+}
+
+fn encode_lease(lease: &Lease) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size_of::<Lease>());
+    for word in [lease.from, lease.to, lease.generation, lease.size] {
+        bytes.extend(word.to_ne_bytes());
+    }
+    bytes.extend(lease.file.to_ne_bytes());
+    bytes.extend(lease.count.to_ne_bytes());
+    for Extent { at, len, medium } in &lease.extents[..(lease.count as usize).min(EXTENTS)] {
+        bytes.extend([*at, *len, *medium].map(u64::to_ne_bytes).concat());
+    }
+    bytes.resize(size_of::<Lease>(), 0);
+    bytes
+}
