@@ -79,7 +79,8 @@ pub struct Lease {
     /// Position in the file from which extents are wanted. In the answer: the position from which
     /// `extents` is complete.
     pub from: u64,
-    /// In the answer: the position up to which `extents` is complete.
+    /// 0, or the end of a range from `from` within the file that the program is about to write: holes in it are
+    /// filled with zeros. In the answer: the position up to which `extents` is complete.
     pub to: u64,
     /// In the answer: generation for which the answer holds.
     pub generation: u64,

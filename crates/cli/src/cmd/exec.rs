@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<Infallible> {
             Ok(mount) => mounts.push(mount),
             // A mount of another user is none of this program's business, unless it was named.
             Err(e) if args.mount.is_empty() => {
-                print_stderr(&format!("{}: {e}; left out", directory.display()))?;
+                print_stderr(&format!("{}: {e}; left out\n", directory.display()))?;
             }
             Err(e) => return Err(miette!("{}: {e}", directory.display())),
         }
@@ -91,9 +91,9 @@ fn candidate(directory: &Path) -> Result<Candidate, String> {
 fn report(mount: &Candidate, all: bool) -> Result<()> {
     let directory = mount.directory.display();
     match &mount.image {
-        Ok(image) if all => print_stderr(&format!("{directory}: direct access to {}", image.display())),
+        Ok(image) if all => print_stderr(&format!("{directory}: direct access to {}\n", image.display())),
         Ok(_) => Ok(()),
-        Err(why) => print_stderr(&format!("{directory}: no direct access: {why}")),
+        Err(why) => print_stderr(&format!("{directory}: no direct access: {why}\n")),
     }
 }
 

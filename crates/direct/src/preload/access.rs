@@ -93,7 +93,7 @@ pub(super) struct Request<'a> {
 /// Reason why an access with a valid lease goes through the mount.
 enum Refused {
     NoLease,
-    /// The extents at this position are not known.
+    /// The extents at this position are not known, or have no blocks for a write.
     Unknown(u64),
     Other,
 }
@@ -221,29 +221,48 @@ pub(super) fn write(fd: Fd, open: &'static Open, request: Request<'_>) -> Option
     }
     match try_write(fd, open, request) {
         Ok(done) => Some(done),
-        Err(Refused::NoLease) if open.is_due(request.len) => write_later(fd, open, request),
-        Err(_) => None,
+        Err(refused) => write_later(fd, open, request, &refused),
     }
 }
 
 #[cold]
-fn write_later(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<Direct> {
+fn write_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refused) -> Option<Direct> {
     let at = request.at.or_else(|| open.position())?;
     let end = at.checked_add(request.len as u64)?;
-    // A write that extends the file has no use for a lease.
-    if process::file_status(fd).is_none_or(|status| end > status.size) {
-        open.not_due();
+    let is_granted = match refused {
+        Refused::NoLease if !open.is_due(request.len) => false,
+        // A write that extends the file has no use for a lease.
+        Refused::NoLease if process::file_status(fd).is_none_or(|status| end > status.size) => {
+            open.not_due();
+            false
+        }
+        Refused::NoLease => open.ask(fd, at),
+        Refused::Unknown(_) => open.fill(fd, at, end),
+        Refused::Other => false,
+    };
+    if !is_granted {
         return None;
     }
-    if open.ask(fd, at) { try_write(fd, open, request).ok() } else { None }
+    match try_write(fd, open, request) {
+        Ok(done) => Some(done),
+        // The first lease of a file with holes.
+        Err(Refused::Unknown(_)) if matches!(refused, Refused::NoLease) && open.fill(fd, at, end) => {
+            try_write(fd, open, request).ok()
+        }
+        Err(_) => None,
+    }
 }
 
 #[inline]
 fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct, Refused> {
     let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
     let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
-    if !open.mount().is_writable() || !is_written(access.window, from, request.len, open) {
+    let size = access.window.lease.size;
+    if !open.mount().is_writable() || from.checked_add(request.len as u64).is_none_or(|end| end > size) {
         return Err(Refused::Other);
+    }
+    if !is_written(access.window, from, request.len, open) {
+        return Err(Refused::Unknown(from));
     }
     if !lock(access.file) {
         return Err(Refused::Other);
@@ -262,11 +281,10 @@ fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct
     Ok(finish(open, request.at.is_some(), from, request.len, done))
 }
 
-/// Returns `true` if a range is within the size of the file, and all its blocks are written.
+/// Returns `true` if all blocks of a range are written.
 #[inline]
 fn is_written(window: &Window, from: u64, len: usize, open: &Open) -> bool {
-    let Some(end) = from.checked_add(len as u64).filter(|end| *end <= window.lease.size) else { return false };
-    let mut at = from;
+    let (mut at, end) = (from, from + len as u64);
     while at < end {
         match window.find(at, &open.hint) {
             Some(Piece::Written(extent)) => at = extent.end(),

@@ -310,9 +310,23 @@ impl Open {
     /// Asks for the extents around `at`. Returns `true` if there are new ones.
     #[cold]
     pub(super) fn renew(&self, fd: Fd, at: u64) -> bool {
+        self.request(fd, at, 0)
+    }
+
+    /// Asks for blocks in the holes of a range. Returns `true` if there are new extents.
+    #[cold]
+    pub(super) fn fill(&self, fd: Fd, at: u64, to: u64) -> bool {
+        let errno = sys::errno();
+        let is_filled = self.request(fd, at, to);
+        sys::set_errno(errno);
+        is_filled
+    }
+
+    fn request(&self, fd: Fd, at: u64, to: u64) -> bool {
         let Some(_exclusive) = Exclusive::try_new() else { return false };
         let Some(window) = take_window(self.mount()) else { return false };
         window.lease.from = at;
+        window.lease.to = to;
         // SAFETY: the request has this argument.
         let granted = unsafe { sys::ioctl(fd, u64::from(LEASE), &raw mut window.lease) } == 0
             && (window.lease.file as usize) < crate::segment::FILES;

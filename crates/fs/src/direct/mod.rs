@@ -21,8 +21,13 @@ use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
 use crate::types::{Attr, Ino};
 use frit_direct::messages::{EXTENTS, Extent, Lease};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+
+/// Holes around a write are filled in multiples of this number of bytes: a request costs as much as zeros
+/// for some hundred kilobytes.
+const FILL_BYTES: u64 = 1 << 20;
 
 /// File system whose files other programs can access directly.
 pub trait DirectFiles: Send + Sync {
@@ -46,11 +51,11 @@ pub trait DirectFiles: Send + Sync {
     /// too many files have one.
     fn begin_lease(&self, ino: Ino) -> Result<bool>;
 
-    /// Grants the lease that was prepared: writes the extents from `lease.from` into it. Returns `false` if the
-    /// lease has ended meanwhile.
+    /// Grants the lease that was prepared: writes the extents from `lease.from` into it. If `lease.to` is not 0,
+    /// holes up to there are filled first. Returns `false` if the lease has ended meanwhile.
     ///
     /// # Errors
-    /// The inode or its extents are damaged.
+    /// The inode or its extents are damaged; no space is left.
     fn grant(&self, ino: Ino, lease: &mut Lease) -> Result<bool>;
 
     /// Ends the lease of a file, if it has one.
@@ -135,8 +140,44 @@ impl<M: Medium> Fs<M> {
         }
     }
 
+    /// Writes zeros to the holes of a range that a program is about to write, and to some around it. Programs
+    /// with the lease look at the extents again.
+    fn fill_for_write(
+        &self,
+        node: &Node,
+        state: &mut NodeState,
+        file: u32,
+        range: Range<u64>,
+    ) -> Result<()> {
+        static ZEROS: [u8; FILL_BYTES as usize] = [0; FILL_BYTES as usize];
+        let Some(leases) = self.leases.get() else { return Ok(()) };
+        if !leases.forbid(file) {
+            return Err(Error::Busy);
+        }
+        self.note_accesses(node, state);
+        let end = range.end.next_multiple_of(FILL_BYTES).min(state.inode.size);
+        let mut at = range.start / FILL_BYTES * FILL_BYTES;
+        while at < end {
+            let next = state.map.as_ref().and_then(|map| map.from(block_of(at)));
+            let extent = next.map(|e| (e.at * BLOCK, e.end() * BLOCK, e.written));
+            let to = match extent {
+                Some((from, to, true)) if from <= at => {
+                    at = to;
+                    continue;
+                }
+                Some((from, to, false)) if from <= at => to,
+                Some((from, ..)) => from,
+                None => end,
+            };
+            let len = (to.min(end) - at).min(FILL_BYTES);
+            let written = self.write_buffered(node, state, at, &ZEROS[..len as usize])?;
+            at += written as u64;
+        }
+        Ok(())
+    }
+
     /// Writes the written extents of a file from byte `lease.from` into the lease.
-    fn fill_extents(state: &NodeState, lease: &mut Lease) {
+    fn list_extents(state: &NodeState, lease: &mut Lease) {
         let size = state.inode.size;
         let mut at = lease.from.min(size) / BLOCK * BLOCK;
         lease.from = at;
@@ -228,7 +269,11 @@ impl<M: Medium> DirectFiles for Fs<M> {
             return Ok(false);
         }
         let Some(file) = node.lease.load(Ordering::Acquire).checked_sub(1) else { return Ok(false) };
-        Self::fill_extents(&state, lease);
+        if lease.to > lease.from {
+            let range = lease.from..lease.to.min(state.inode.size);
+            self.fill_for_write(&node, &mut state, file, range)?;
+        }
+        Self::list_extents(&state, lease);
         lease.file = file;
         lease.generation = leases.generation(file).unwrap_or_else(|| leases.allow(file));
         Ok(true)

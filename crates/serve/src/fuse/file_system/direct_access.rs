@@ -24,6 +24,8 @@ use std::sync::{Arc, OnceLock};
 struct LeaseRequest {
     ino: Ino,
     from: u64,
+    /// End of the range to be written, or 0.
+    to: u64,
     reply: ReplyIoctl,
 }
 
@@ -68,11 +70,11 @@ impl DirectAccess {
                 Ok(registration) => reply.ioctl(0, &encode_registration(registration)),
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
-            LEASE => match argument.first_chunk::<8>() {
-                Some(from) if !self.writeback => {
-                    let from = u64::from_ne_bytes(*from);
+            LEASE => match argument.split_first_chunk::<8>().map(|(from, rest)| (from, rest.first_chunk::<8>())) {
+                Some((from, Some(to))) if !self.writeback => {
+                    let (from, to) = (u64::from_ne_bytes(*from), u64::from_ne_bytes(*to));
                     // If the thread is gone, the reply is dropped, which answers with an error.
-                    let _ = self.requests.send(LeaseRequest { ino, from, reply });
+                    let _ = self.requests.send(LeaseRequest { ino, from, to, reply });
                 }
                 _ => reply.error(fuser::Errno::EOPNOTSUPP),
             },
@@ -122,8 +124,8 @@ fn grant_all<F: FileSystem + DirectFiles>(
     unreported: &UnreportedChanges,
     next: &Receiver<LeaseRequest>,
 ) {
-    while let Ok(LeaseRequest { ino, from, reply }) = next.recv() {
-        match grant(files, kernel, unreported, ino, from) {
+    while let Ok(LeaseRequest { ino, from, to, reply }) = next.recv() {
+        match grant(files, kernel, unreported, ino, from..to) {
             Ok(lease) => reply.ioctl(0, &encode_lease(&lease)),
             Err(e) => reply.error(super::convert::errno(&e)),
         }
@@ -135,7 +137,7 @@ fn grant<F: FileSystem + DirectFiles>(
     kernel: &OnceLock<Notifier>,
     unreported: &UnreportedChanges,
     ino: Ino,
-    from: u64,
+    range: std::ops::Range<u64>,
 ) -> Result<Box<Lease>> {
     // A write through the kernel removes these privileges, and a direct one does not.
     if has_set_id(&files.attr(ino)?) || files.xattr(ino, CAPABILITY).is_ok() {
@@ -147,7 +149,8 @@ fn grant<F: FileSystem + DirectFiles>(
         // The kernel may have forgotten the inode. It has no pages then.
         let _ = kernel.inval_inode(INodeNo(ino.0), 0, 0);
     }
-    let mut lease = Box::new(Lease::request(from));
+    let mut lease = Box::new(Lease::request(range.start));
+    lease.to = range.end;
     if files.grant(ino, &mut lease)? { Ok(lease) } else { Err(Error::Busy) }
 }
 
