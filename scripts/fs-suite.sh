@@ -2,10 +2,11 @@
 # A conformance and load suite for a mounted file system: makes a fresh one, mounts it, runs what is listed below on
 # it, unmounts, checks, mounts again and compares trees that were written before and after the load.
 #
-#   scripts/fs-suite.sh [--on frit|pool|nameless|ext4|DIRECTORY] [--pool] [--only SUITE,SUITE] [--case REGEX] [--quick] [--frit PROGRAM]
+#   scripts/fs-suite.sh [--on frit|direct|pool|nameless|ext4|DIRECTORY] [--pool] [--only SUITE,SUITE] [--case REGEX] [--quick] [--frit PROGRAM]
 #                       [--size SIZE] [--dir DIRECTORY] [--mount-option WORD]... [--keep] [--list]
 #
 #   --on      frit: ISPFS, mounted by frit mount (the default). ext4: on a loop device, to try the suite itself.
+#             direct: the same, with all programs of the suites under frit exec.
 #             pool (or --pool): ISPFS with contents in a pool on a tmpfs with huge pages, read and written by the
 #             kernel itself. nameless: on a volume whose layer is a nameless-write device. A directory: what is mounted there already; it is not unmounted and not checked.
 #   --only    some suites: pjdfstest semantics fullhost fsx stress-ng load fio sqlite postgres git
@@ -61,8 +62,13 @@ image=$root/image place=$root/image at=$root/mnt
 [ "$on" != nameless ] || image=$root/volume/nand.medium place=$root/volume
 [ "$on" != pool ] || image=$root/pool/p/image place=$root/pool/p
 tools=$PWD/target/tools
-case $on in frit|pool|nameless|ext4) kind=$on;; *) kind=other at=$(mktemp -d "$on/frit-suite-XXXXXX") || exit 2; chmod 755 "$at";; esac
-logs=$PWD/target/fs-suite/$kind
+wrap=()
+case $on in
+  direct) kind=frit wrap=("$frit" exec --mount "$at" --);;
+  frit|pool|nameless|ext4) kind=$on;;
+  *) kind=other at=$(mktemp -d "$on/frit-suite-XXXXXX") || exit 2; chmod 755 "$at";;
+esac
+logs=$PWD/target/fs-suite/$([ ${#wrap[@]} = 0 ] && echo "$kind" || echo direct)
 rm -rf "$logs"
 mkdir -p "$logs"
 

@@ -37,7 +37,9 @@ stop_job() { [ -n "$job" ] && kill "$job" 2>/dev/null; job=; }
 # SIGKILL; timeout does not wait for it then.
 bounded() {
   local bound=$1 code; shift
-  timeout -k 10 "$bound" "$@" >"$log" 2>&1 </dev/null & job=$!
+  local through=()
+  [ "$suite" = system ] || through=("${wrap[@]}")
+  timeout -k 10 "$bound" "${through[@]}" "$@" >"$log" 2>&1 </dev/null & job=$!
   wait "$job" 2>/dev/null; code=$?
   job=
   case $code in 124|137) end_if_hung;; esac

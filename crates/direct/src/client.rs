@@ -11,6 +11,9 @@ use std::path::PathBuf;
 /// Environment variable with the devices of the mounts, as hexadecimal numbers separated by commas.
 pub const DEVICES: &str = "FRIT_DIRECT";
 
+/// Environment variable that asks for a report at the end of each process.
+pub const REPORT: &str = "FRIT_DIRECT_REPORT";
+
 unsafe extern "C" {
     fn ioctl(fd: c_int, request: u64, ...) -> c_int;
 }

@@ -10,7 +10,7 @@ mod preload;
 pub mod segment;
 
 #[cfg(not(frit_preload))]
-pub use client::{DEVICES, image_of};
+pub use client::{DEVICES, REPORT, image_of};
 
 /// The library for programs, a file for `LD_PRELOAD`. Empty on systems that it does not support.
 #[cfg(not(frit_preload))]

@@ -40,8 +40,10 @@ pub struct Slot {
     pub owner: AtomicU64,
     /// Thread that uses the slot, as its process sees it.
     pub thread: AtomicU64,
-    /// Epoch of the process in which the access began, for memory of the process itself.
-    pub epoch: AtomicU64,
+    /// Number of direct reads of threads that had the slot.
+    pub reads: AtomicU64,
+    /// Number of direct writes.
+    pub writes: AtomicU64,
 }
 
 /// Shared state of a file with direct access.

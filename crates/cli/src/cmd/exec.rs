@@ -3,7 +3,7 @@
 mod library;
 
 use crate::output::print_stderr;
-use frit_direct::{DEVICES, image_of};
+use frit_direct::{DEVICES, REPORT, image_of};
 use frit_serve::fuse::file_system::all_mounted;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::convert::Infallible;
@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Only show for which mounts direct access is possible.
     #[arg(long, conflicts_with = "program")]
     check: bool,
+    /// At the end of each process, show how many of its reads and writes went through the mount.
+    #[arg(long)]
+    report: bool,
     /// Program and its arguments.
     #[arg(last = true, required_unless_present = "check")]
     program: Vec<OsString>,
@@ -73,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Infallible> {
     if args.check {
         std::process::exit(i32::from(mounts.iter().all(|mount| mount.image.is_err())));
     }
-    exec(&args.program, &mounts)
+    exec(args, &mounts)
 }
 
 fn candidate(directory: &Path) -> Result<Candidate, String> {
@@ -97,8 +100,8 @@ fn report(mount: &Candidate, all: bool) -> Result<()> {
     }
 }
 
-fn exec(program: &[OsString], mounts: &[Candidate]) -> Result<Infallible> {
-    let Some((name, arguments)) = program.split_first() else { return Err(miette!("no program is given")) };
+fn exec(args: &Args, mounts: &[Candidate]) -> Result<Infallible> {
+    let Some((name, arguments)) = args.program.split_first() else { return Err(miette!("no program is given")) };
     let mut command = Command::new(name);
     command.args(arguments);
     let devices: Vec<String> =
@@ -112,6 +115,9 @@ fn exec(program: &[OsString], mounts: &[Candidate]) -> Result<Infallible> {
             preload.push(others);
         }
         command.env("LD_PRELOAD", preload).env(DEVICES, devices.join(","));
+        if args.report {
+            command.env(REPORT, "1");
+        }
     }
     Err(command.exec()).into_diagnostic().wrap_err_with(|| format!("cannot run {}", name.display()))
 }

@@ -14,6 +14,7 @@ mod control;
 mod damage;
 mod demo;
 mod device_commands;
+mod direct;
 mod disk;
 mod drive_models;
 mod fs_sim;

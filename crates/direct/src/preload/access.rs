@@ -5,7 +5,7 @@ use super::files::{Open, Piece, Window, get};
 use super::process;
 use super::sys::{self, Fd, IoVec};
 use crate::segment::{FileState, Slot};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Attempts to get the lock of writers before the write goes through the mount.
 const WRITER_SPINS: u32 = 1000;
@@ -154,8 +154,15 @@ fn try_read(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct,
     if access.file.read.load(Ordering::Relaxed) == 0 {
         access.file.read.store(1, Ordering::Relaxed);
     }
+    count(&access.slot.reads);
     drop(access);
     Ok(finish(open, request.at.is_some(), from, len, done))
+}
+
+/// Adds one to a counter of this thread.
+#[inline]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
 /// Calls `copy` for the buffers up to `len` bytes, with the number of bytes before each; it returns the number of
@@ -277,6 +284,7 @@ fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct
     });
     access.file.written_at.store(sys::coarse_time(), Ordering::Release);
     access.file.writer.store(0, Ordering::Release);
+    count(&access.slot.writes);
     drop(access);
     Ok(finish(open, request.at.is_some(), from, request.len, done))
 }

@@ -5,6 +5,7 @@ use super::access::{self, COUNT_MAX, Direct, Request};
 use super::files::{Open, demote_all, duplicated, forget, forget_range, get, opened};
 use super::sys::{self, Fd, IoVec, next, set_errno};
 use super::process;
+use super::report::count_through_mount;
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
 /// Defines a function of the C library.
@@ -292,6 +293,15 @@ fn result(direct: Direct) -> isize {
     }
 }
 
+/// Returns the result of a call with a position, and counts it if it goes through the mount.
+#[inline]
+fn counted(done: Option<Direct>) -> Option<isize> {
+    if done.is_none() {
+        count_through_mount();
+    }
+    done.map(result)
+}
+
 #[inline]
 fn one(base: *mut c_void, len: usize) -> [IoVec; 1] {
     [IoVec { base, len: len.min(COUNT_MAX) }]
@@ -301,14 +311,16 @@ fn one(base: *mut c_void, len: usize) -> [IoVec; 1] {
 fn direct_read(fd: Fd, into: *mut c_void, len: usize, at: i64) -> Option<isize> {
     let (open, at) = (get(fd)?, u64::try_from(at).ok()?);
     let buffers = one(into, len);
-    access::read(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: Some(at) }).map(result)
+    let done = access::read(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: Some(at) });
+    counted(done)
 }
 
 #[inline]
 fn direct_write(fd: Fd, from: *const c_void, len: usize, at: i64) -> Option<isize> {
     let (open, at) = (get(fd)?, u64::try_from(at).ok()?);
     let buffers = one(from.cast_mut(), len);
-    access::write(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: Some(at) }).map(result)
+    let done = access::write(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: Some(at) });
+    counted(done)
 }
 
 /// Reads at the position of an open file.
@@ -348,11 +360,15 @@ fn write_at_position(fd: Fd, open: &'static Open, from: *const c_void, len: usiz
 #[cold]
 fn through_mount(open: &Open, len: usize, call: impl Fn(Option<u64>) -> isize) -> isize {
     loop {
-        let Some(at) = open.position() else { return call(None) };
+        let Some(at) = open.position() else {
+            count_through_mount();
+            return call(None);
+        };
         let end = at.saturating_add(len as u64).min(i64::MAX as u64);
         if !open.move_position(at, end) {
             continue;
         }
+        count_through_mount();
         let done = call(Some(at));
         open.move_position(end, at + done.max(0) as u64);
         return done;
@@ -388,7 +404,11 @@ fn direct_vector(fd: Fd, open: &'static Open, request: Request<'_>, direction: D
 fn vector(fd: Fd, buffers: *const IoVec, count: c_int, at: i64, direction: Direction) -> Option<isize> {
     let (open, at) = (get(fd)?, u64::try_from(at).ok()?);
     let (buffers, len) = buffers_of(buffers, count)?;
-    direct_vector(fd, open, Request { buffers, len, at: Some(at) }, direction)
+    let done = direct_vector(fd, open, Request { buffers, len, at: Some(at) }, direction);
+    if done.is_none() {
+        count_through_mount();
+    }
+    done
 }
 
 /// Reads or writes at the position of an open file. `None`: the kernel has the position.

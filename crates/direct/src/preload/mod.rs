@@ -10,5 +10,6 @@ mod copy;
 mod exports;
 mod files;
 mod process;
+mod report;
 mod sys;
 mod trampolines;

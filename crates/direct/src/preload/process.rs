@@ -357,8 +357,13 @@ fn find_slot(mount: &'static Mount) -> Option<&'static Slot> {
         mount.process.load(Ordering::Relaxed),
     );
     let free = |slot: &Slot| {
-        slot.owner.load(Ordering::Relaxed) == 0
-            && slot.owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let is_taken = slot.owner.load(Ordering::Relaxed) == 0
+            && slot.owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if is_taken {
+            slot.reads.store(0, Ordering::Relaxed);
+            slot.writes.store(0, Ordering::Relaxed);
+        }
+        is_taken
     };
     let ended = |slot: &Slot| {
         // A thread of this process that has ended.
@@ -382,6 +387,22 @@ fn find_slot(mount: &'static Mount) -> Option<&'static Slot> {
     copy::unblock();
     SLOT.set((slot, mount, ANCESTORS.load(Ordering::Relaxed)));
     Some(slot)
+}
+
+/// Returns the numbers of direct reads and writes of this process.
+pub(super) fn direct_accesses() -> (u64, u64) {
+    let mut sum = (0, 0);
+    for mount in &LIST {
+        if mount.registered.load(Ordering::Acquire) != ANCESTORS.load(Ordering::Acquire) + 1 {
+            continue;
+        }
+        let owner = Slot::owner_of(mount.client.load(Ordering::Relaxed), mount.process.load(Ordering::Relaxed));
+        for slot in mount.segment().slots.iter().filter(|slot| slot.owner.load(Ordering::Relaxed) == owner) {
+            sum.0 += slot.reads.load(Ordering::Relaxed);
+            sum.1 += slot.writes.load(Ordering::Relaxed);
+        }
+    }
+    sum
 }
 
 /// Returns `true` if another thread of this process may be in an access to a file.

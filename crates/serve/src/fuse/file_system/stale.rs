@@ -42,7 +42,12 @@ pub fn all_mounted() -> io::Result<Vec<PathBuf>> {
 /// /proc cannot be read, or the error of the kernel.
 pub fn clear_stale(directory: &Path) -> io::Result<bool> {
     let mut any = false;
-    while std::fs::metadata(directory).is_err_and(|e| e.raw_os_error() == Some(NOT_CONNECTED)) {
+    // The kernel may have the attributes of the directory, but it asks for the usage each time.
+    let is_stale = || {
+        let asked = std::fs::metadata(directory).and_then(|_| Ok(rustix::fs::statfs(directory)?));
+        asked.is_err_and(|e| e.raw_os_error() == Some(NOT_CONNECTED))
+    };
+    while is_stale() {
         let mountpoint = absolute_path(directory)?;
         if !file_systems_at(&mountpoint)?.pop().is_some_and(|(kind, _)| kind.starts_with("fuse")) {
             break;

@@ -1,0 +1,280 @@
+//! `frit exec`. Skipped without root or FUSE, and for the image without /dev/shm. Everything that could
+//! hang runs under `timeout`, and a guard unmounts at the end.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Time limit of a program, in seconds.
+const BOUND: &str = "120";
+
+fn run(program: &str, args: &[&str]) -> Output {
+    Command::new("timeout").args(["-k", "5", BOUND, program]).args(args).output().unwrap()
+}
+
+fn frit(args: &[&str]) -> Output {
+    run(env!("CARGO_BIN_EXE_frit"), args)
+}
+
+fn said(o: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr))
+        .replace("\n  │ ", " ")
+}
+
+#[track_caller]
+fn good(o: &Output) -> String {
+    assert!(o.status.success(), "{:?}: {}", o.status, said(o));
+    said(o)
+}
+
+/// A mounted image in memory; unmounted when this is dropped.
+struct Place {
+    root: tempfile::TempDir,
+    at: String,
+}
+
+impl Place {
+    fn new(mkfs: &[&str]) -> Option<Place> {
+        let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+        if !root || !Path::new("/dev/fuse").exists() || !Path::new("/dev/shm").is_dir() {
+            eprintln!("skipped: direct access needs root, /dev/fuse and /dev/shm");
+            return None;
+        }
+        if cfg!(not(target_arch = "x86_64")) {
+            eprintln!("skipped: direct access needs x86-64");
+            return None;
+        }
+        let root = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let at = root.path().join("mnt");
+        fs::create_dir(&at).unwrap();
+        let place = Place { at: at.to_str().unwrap().into(), root };
+        good(&frit(&[&["mkfs", &place.image(), "--size", "128M"], mkfs].concat()));
+        place.mount();
+        Some(place)
+    }
+
+    fn image(&self) -> String {
+        self.root.path().join("img").to_str().unwrap().into()
+    }
+
+    fn mount(&self) {
+        good(&frit(&["mount", &self.image(), &self.at]));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        Path::new(&self.at).join(name)
+    }
+
+    fn exec(&self, args: &[&str]) -> Output {
+        frit(&[&["exec", "--report", "--mount", &self.at, "--"], args].concat())
+    }
+
+    /// Returns the process that serves the mount.
+    fn server(&self) -> String {
+        let busy = said(&frit(&["fsck", &self.image()]));
+        let pid = busy.split("process ").nth(1).unwrap_or_else(|| panic!("{busy}"));
+        pid.chars().take_while(char::is_ascii_digit).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        run("umount", &["-l", &self.at]);
+    }
+}
+
+/// Returns the numbers of a report: reads and writes in memory, and accesses through the mount.
+fn report(said: &str) -> (u64, u64, u64) {
+    let line = said.lines().rfind(|line| line.starts_with("frit exec: process")).unwrap_or_else(|| panic!("{said}"));
+    let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [reads, writes, through] = numbers[..] else { panic!("{line}") };
+    (reads, writes, through)
+}
+
+/// A file of tests, from the root of the sources.
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name).canonicalize().unwrap()
+}
+
+/// Compiles a program in C.
+fn compiled(place: &Place, name: &str) -> String {
+    let source = source(&format!("crates/cli/tests/programs/{name}.c"));
+    let program = place.root.path().join(name).to_str().unwrap().to_owned();
+    good(&run("cc", &["-O1", "-w", "-pthread", "-o", &program, source.to_str().unwrap()]));
+    program
+}
+
+#[test]
+fn programs_find_what_they_find_on_any_file_system() {
+    let Some(p) = Place::new(&[]) else { return };
+    let program = compiled(&p, "direct");
+    // The program itself is right: without frit exec, on the mount and elsewhere.
+    good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap()]));
+    good(&run(&program, &[p.path("plain").to_str().unwrap()]));
+    let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap()]));
+    let (reads, writes, _) = report(&said);
+    assert!(reads > 20_000 && writes > 10_000, "{said}");
+    assert_eq!(fs::read(p.path("direct")).unwrap(), fs::read(p.path("plain")).unwrap());
+    good(&frit(&["unmount", &p.at]));
+    assert!(!Path::new(&format!("{}.direct", p.image())).exists());
+    good(&frit(&["fsck", &p.image()]));
+}
+
+#[test]
+fn programs_with_direct_access_the_mount_and_the_engine_see_the_same_bytes() {
+    let Some(p) = Place::new(&[]) else { return };
+    let stress = source("scripts/fs/direct_stress.py");
+    for (seed, kill) in [("11", ""), ("12", ""), ("13", "--kill"), ("14", "--kill")] {
+        let args = [stress.to_str().unwrap(), "--frit", env!("CARGO_BIN_EXE_frit"), "--mount", &p.at, "--seed", seed];
+        let args: Vec<&str> =
+            args.into_iter().chain(["--operations", "800", kill]).filter(|arg| !arg.is_empty()).collect();
+        good(&run("python3", &args));
+    }
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+}
+
+#[test]
+fn a_program_outlives_the_server_and_the_next_mount_is_safe() {
+    let Some(p) = Place::new(&[]) else { return };
+    fs::write(p.path("a"), vec![1; 1 << 20]).unwrap();
+    let script = "import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+for i in range(100): os.pread(fd, 4096, i * 4096)
+os.pwrite(fd, b'x' * 4096, 8192)
+print('ready', flush=True)
+sys.stdin.readline()
+errors = 0
+for i in range(50):
+    try: os.pwrite(fd, b'y' * 4096, 16384)
+    except OSError: errors += 1
+print('errors', errors, flush=True)
+sys.stdin.readline()";
+    let exec = [env!("CARGO_BIN_EXE_frit"), "exec", "--mount", &p.at, "--", "python3", "-c", script];
+    let mut program = Command::new("timeout")
+        .args(["-k", "5", BOUND])
+        .args(exec)
+        .arg(p.path("a"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut to, mut from) = (program.stdin.take().unwrap(), std::io::BufReader::new(program.stdout.take().unwrap()));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut from, &mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let server = p.server();
+    good(&run("kill", &["-9", &server]));
+    while Path::new(&format!("/proc/{server}/maps")).exists()
+        && fs::read_to_string(format!("/proc/{server}/status")).is_ok_and(|status| !status.contains("zombie"))
+    {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // The mount removes the old one, and ends the accesses of the program.
+    p.mount();
+    assert!(fs::read(p.path("a")).unwrap()[8192..12288].iter().all(|byte| *byte == b'x'));
+    fs::write(p.path("a"), vec![2; 1 << 20]).unwrap();
+    std::io::Write::write_all(&mut to, b"\n").unwrap();
+    line.clear();
+    std::io::BufRead::read_line(&mut from, &mut line).unwrap();
+    assert_eq!(line, "errors 50\n", "the old mount is gone");
+    assert!(fs::read(p.path("a")).unwrap().iter().all(|byte| *byte == 2), "no write reached the new one");
+    drop(to);
+    program.wait().unwrap();
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+}
+
+#[test]
+fn a_stopped_program_holds_blocks_and_nothing_else() {
+    let Some(p) = Place::new(&[]) else { return };
+    fs::write(p.path("a"), vec![1; 8 << 20]).unwrap();
+    // A program that copies nearly all of the time is stopped in a copy after some attempts.
+    let script = "import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+while True: os.pwrite(fd, b'x' * (8 << 20), 0)";
+    let mut program = Command::new(env!("CARGO_BIN_EXE_frit"))
+        .args(["exec", "--mount", &p.at, "--", "python3", "-c", script])
+        .arg(p.path("a"))
+        .spawn()
+        .unwrap();
+    let pid = program.id().to_string();
+    let mut held = false;
+    for _ in 0..40 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        good(&run("kill", &["-STOP", &pid]));
+        // Other files are not concerned, and reads of this one work.
+        fs::write(p.path("b"), "b").unwrap();
+        let file = fs::File::options().read(true).write(true).open(p.path("a")).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 5).unwrap();
+        assert!(byte[0] == b'x' || byte[0] == 1);
+        held = file.set_len(4096).is_err_and(|e| e.kind() == std::io::ErrorKind::ResourceBusy);
+        if held {
+            break;
+        }
+        file.set_len(8 << 20).unwrap();
+        good(&run("kill", &["-CONT", &pid]));
+    }
+    assert!(held, "the program was never stopped in a copy");
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let file = fs::File::options().write(true).open(p.path("a")).unwrap();
+    file.set_len(4096).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 4096);
+}
+
+#[test]
+fn rights_are_those_of_the_mount_and_of_the_image() {
+    let Some(p) = Place::new(&[]) else { return };
+    fs::write(p.path("secret"), vec![7; 100_000]).unwrap();
+    fs::set_permissions(p.path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(p.path("open"), vec![7; 100_000]).unwrap();
+    fs::set_permissions(p.path("open"), fs::Permissions::from_mode(0o644)).unwrap();
+    let read = "import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for i in range(100): assert os.pread(fd, 1000, i * 1000) == bytes([7]) * 1000
+try: os.pwrite(fd, b'x', 0)
+except OSError: print('no write')";
+    // The program may be in a directory that only root may search.
+    let program = p.root.path().join("frit");
+    fs::copy(env!("CARGO_BIN_EXE_frit"), &program).unwrap();
+    let as_nobody = |name: &str| {
+        let shell = format!(
+            "TMPDIR=/tmp {} exec --report --mount {} -- python3 -c \"$0\" {}",
+            program.display(), p.at, p.path(name).display()
+        );
+        let who = ["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", &shell, read];
+        run("setpriv", &who)
+    };
+    for mode in [0o600, 0o666] {
+        fs::set_permissions(p.image(), fs::Permissions::from_mode(mode)).unwrap();
+        let out = as_nobody("secret");
+        assert!(!out.status.success() && said(&out).contains("PermissionError"), "{}", said(&out));
+        let said = good(&as_nobody("open"));
+        assert!(said.contains("no write"), "{said}");
+        if mode == 0o600 {
+            assert!(said.contains("direct access needs permission to write the image"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_direct_access_says_why() {
+    let Some(p) = Place::new(&["--data-checksums"]) else { return };
+    let out = frit(&["exec", "--check", "--mount", &p.at]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).contains("no direct access: ") && said(&out).contains("an image with checksums"), "{}", said(&out));
+    // Programs run all the same.
+    fs::write(p.path("a"), "text").unwrap();
+    let said_by_cat = good(&p.exec(&["cat", p.path("a").to_str().unwrap()]));
+    assert!(said_by_cat.contains("text") && said_by_cat.contains("an image with checksums"), "{said_by_cat}");
+    let out = p.exec(&["/no/such/program"]);
+    assert!(!out.status.success() && said(&out).contains("cannot run /no/such/program"), "{}", said(&out));
+    let out = frit(&["exec", "--mount", "/proc", "--", "true"]);
+    assert!(said(&out).contains("/proc: not a mount of this version of frit"), "{}", said(&out));
+    let out = frit(&["exec"]);
+    assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+}
