@@ -1,7 +1,8 @@
 #!/bin/bash
 # The file system beside EXT4 without journal on a RAM disk (a loop device on tmpfs), both in one run: IOzone's four
 # patterns on one file, and operations on names. The library is measured in the process of the benchmark; `frit mount`
-# of an image and of a pool (on the same tmpfs), and EXT4, through the kernel. Four regimes: warm; durable (fsync is
+# of an image and of a pool (on the same tmpfs), and EXT4, through the kernel; a second mount of an image (`direct`) with
+# the benchmark under `frit exec`. Four regimes: warm; durable (fsync is
 # part of the time); shared maps in place of read and write; a memory cgroup that leaves a cache smaller than the file.
 #
 #   scripts/bench-fs.sh                           as root, about ten minutes; make bench runs it
@@ -42,6 +43,7 @@ dir=$(mktemp -d /tmp/frit-bench-fs.XXXXXX)
 group=/sys/fs/cgroup/memory/frit-bench-$$
 stop() {
   fusermount3 -u -z "$dir/frit-mount" 2>/dev/null || true
+  fusermount3 -u -z "$dir/direct" 2>/dev/null || true
   fusermount3 -u -z "$dir/pool" 2>/dev/null || true
   umount "$dir/ext4" 2>/dev/null || true
   for _ in 1 2 3 4 5; do umount "$dir/ram" 2>/dev/null && break; sleep 0.5; done
@@ -49,12 +51,13 @@ stop() {
   rm -rf "$dir"
 }
 trap stop EXIT
-mkdir "$dir/ram" "$dir/ext4" "$dir/frit-mount" "$dir/pool"
+mkdir "$dir/ram" "$dir/ext4" "$dir/frit-mount" "$dir/direct" "$dir/pool"
 mount -t tmpfs -o size=80%,huge=always none "$dir/ram"
 
 # fresh MIB INODES: an empty EXT4, an empty image for the library, one that is mounted, and a pool.
 fresh() {
   fusermount3 -u "$dir/frit-mount" 2>/dev/null || true
+  fusermount3 -u "$dir/direct" 2>/dev/null || true
   fusermount3 -u "$dir/pool" 2>/dev/null || true
   umount "$dir/ext4" 2>/dev/null || true
   rm -rf "$dir"/ram/*
@@ -65,6 +68,8 @@ fresh() {
   fallocate -l "$1M" "$dir/ram/library.img"
   "$FRIT" mkfs "$dir/ram/mount.img" --size "$1M" --inodes "$2" >/dev/null
   "$FRIT" mount "$dir/ram/mount.img" "$dir/frit-mount" >/dev/null
+  "$FRIT" mkfs "$dir/ram/direct.img" --size "$1M" --inodes "$2" >/dev/null
+  "$FRIT" mount "$dir/ram/direct.img" "$dir/direct" >/dev/null
   "$FRIT" mkfs --pool "$dir/ram/pool" --inodes "$2" >/dev/null
   "$FRIT" mount "$dir/ram/pool" "$dir/pool" >/dev/null
 }
@@ -79,8 +84,9 @@ records() {
     fallocate -l "$((MIB * 3 / 2 + 64))M" "$dir/ram/sums.img"
     sums=(--sums "$dir/ram/sums.img")
   fi
-  "$RECORDS_BENCH" --image "$dir/ram/library.img" "${sums[@]}" --beside "$dir/ext4" --beside "$dir/frit-mount" "${pool[@]}" \
-    --mib "$MIB" --only "$RECORDS" "$@"
+  "$FRIT" exec --mount "$dir/direct" -- \
+    "$RECORDS_BENCH" --image "$dir/ram/library.img" "${sums[@]}" --beside "$dir/ext4" --beside "$dir/direct" \
+    --beside "$dir/frit-mount" "${pool[@]}" --mib "$MIB" --only "$RECORDS" "$@"
 }
 
 for regime in $REGIMES; do

@@ -15,8 +15,8 @@ use crate::registers::RegisterAllocator;
 use crate::space::{AllocRequest, Allocator};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// An open file system on a medium.
 #[derive(Debug)]

@@ -101,11 +101,16 @@ fn report(mount: &Candidate, all: bool) -> Result<()> {
 }
 
 fn exec(args: &Args, mounts: &[Candidate]) -> Result<Infallible> {
-    let Some((name, arguments)) = args.program.split_first() else { return Err(miette!("no program is given")) };
+    let Some((name, arguments)) = args.program.split_first() else {
+        return Err(miette!("no program is given"));
+    };
     let mut command = Command::new(name);
     command.args(arguments);
-    let devices: Vec<String> =
-        mounts.iter().filter(|mount| mount.image.is_ok()).map(|mount| format!("{:x}", mount.device)).collect();
+    let devices: Vec<String> = mounts
+        .iter()
+        .filter(|mount| mount.image.is_ok())
+        .map(|mount| format!("{:x}", mount.device))
+        .collect();
     if !devices.is_empty() {
         let library = library::install()?;
         let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());

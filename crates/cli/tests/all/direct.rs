@@ -87,7 +87,8 @@ impl Drop for Place {
 
 /// Returns the numbers of a report: reads and writes in memory, and accesses through the mount.
 fn report(said: &str) -> (u64, u64, u64) {
-    let line = said.lines().rfind(|line| line.starts_with("frit exec: process")).unwrap_or_else(|| panic!("{said}"));
+    let line =
+        said.lines().rfind(|line| line.starts_with("frit exec: process")).unwrap_or_else(|| panic!("{said}"));
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [reads, writes, through] = numbers[..] else { panic!("{line}") };
     (reads, writes, through)
@@ -127,7 +128,15 @@ fn programs_with_direct_access_the_mount_and_the_engine_see_the_same_bytes() {
     let Some(p) = Place::new(&[]) else { return };
     let stress = source("scripts/fs/direct_stress.py");
     for (seed, kill) in [("11", ""), ("12", ""), ("13", "--kill"), ("14", "--kill")] {
-        let args = [stress.to_str().unwrap(), "--frit", env!("CARGO_BIN_EXE_frit"), "--mount", &p.at, "--seed", seed];
+        let args = [
+            stress.to_str().unwrap(),
+            "--frit",
+            env!("CARGO_BIN_EXE_frit"),
+            "--mount",
+            &p.at,
+            "--seed",
+            seed,
+        ];
         let args: Vec<&str> =
             args.into_iter().chain(["--operations", "800", kill]).filter(|arg| !arg.is_empty()).collect();
         good(&run("python3", &args));
@@ -161,7 +170,8 @@ sys.stdin.readline()";
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut to, mut from) = (program.stdin.take().unwrap(), std::io::BufReader::new(program.stdout.take().unwrap()));
+    let (mut to, mut from) =
+        (program.stdin.take().unwrap(), std::io::BufReader::new(program.stdout.take().unwrap()));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut from, &mut line).unwrap();
     assert_eq!(line, "ready\n");
@@ -244,7 +254,9 @@ except OSError: print('no write')";
     let as_nobody = |name: &str| {
         let shell = format!(
             "TMPDIR=/tmp {} exec --report --mount {} -- python3 -c \"$0\" {}",
-            program.display(), p.at, p.path(name).display()
+            program.display(),
+            p.at,
+            p.path(name).display()
         );
         let who = ["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", &shell, read];
         run("setpriv", &who)
@@ -266,7 +278,11 @@ fn what_has_no_direct_access_says_why() {
     let Some(p) = Place::new(&["--data-checksums"]) else { return };
     let out = frit(&["exec", "--check", "--mount", &p.at]);
     assert_eq!(out.status.code(), Some(1));
-    assert!(said(&out).contains("no direct access: ") && said(&out).contains("an image with checksums"), "{}", said(&out));
+    assert!(
+        said(&out).contains("no direct access: ") && said(&out).contains("an image with checksums"),
+        "{}",
+        said(&out)
+    );
     // Programs run all the same.
     fs::write(p.path("a"), "text").unwrap();
     let said_by_cat = good(&p.exec(&["cat", p.path("a").to_str().unwrap()]));

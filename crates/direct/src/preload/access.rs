@@ -40,7 +40,8 @@ impl Access {
             return None;
         }
         slot.access.swap(next_access(index), Ordering::SeqCst);
-        if open.window.load(Ordering::SeqCst) == window && get(fd).is_some_and(|now| std::ptr::eq(now, open)) {
+        if open.window.load(Ordering::SeqCst) == window && get(fd).is_some_and(|now| std::ptr::eq(now, open))
+        {
             // SAFETY: the window is in use by the open file, and whoever replaces it sees the announcement.
             let window = unsafe { &*window };
             if window.lease.file == index
@@ -305,8 +306,7 @@ fn is_written(window: &Window, from: u64, len: usize, open: &Open) -> bool {
 /// Excludes other writers of a file. Returns `false` if one of them takes long.
 #[inline]
 fn lock(file: &FileState) -> bool {
-    let try_lock =
-        || file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    let try_lock = || file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     try_lock() || wait_for_writer(try_lock)
 }
 
@@ -346,4 +346,3 @@ fn copy_in(access: &Access, open: &Open, from: u64, data: *const u8, len: usize)
     }
     done
 }
-

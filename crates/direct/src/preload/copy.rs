@@ -179,7 +179,8 @@ pub(super) fn install() {
     for signal in [SIGSEGV, SIGBUS] {
         let mut old = SigAction { handler: 0, mask: [0; SET_WORDS], flags: 0, restorer: 0 };
         let flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER;
-        let new = SigAction { handler: on_fault as *const () as usize, mask: [0; SET_WORDS], flags, restorer: 0 };
+        let new =
+            SigAction { handler: on_fault as *const () as usize, mask: [0; SET_WORDS], flags, restorer: 0 };
         real_sigaction(signal, std::ptr::null(), &raw mut old);
         if let Some(chained) = chained(signal) {
             chained.set(&old);
@@ -229,7 +230,12 @@ unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void) {
                 // A fault repeats by itself; a signal that was sent does not.
                 // SAFETY: the signal goes to this thread.
                 unsafe {
-                    sys::raw_call(sys::SYS_TGKILL, sys::process() as usize, sys::thread() as usize, signal as usize)
+                    sys::raw_call(
+                        sys::SYS_TGKILL,
+                        sys::process() as usize,
+                        sys::thread() as usize,
+                        signal as usize,
+                    )
                 };
             }
         }

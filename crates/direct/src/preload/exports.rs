@@ -3,9 +3,9 @@
 
 use super::access::{self, COUNT_MAX, Direct, Request};
 use super::files::{Open, demote_all, duplicated, forget, forget_range, get, opened};
-use super::sys::{self, Fd, IoVec, next, set_errno};
 use super::process;
 use super::report::count_through_mount;
+use super::sys::{self, Fd, IoVec, next, set_errno};
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
 /// Defines a function of the C library.
@@ -276,7 +276,9 @@ fn leave() {
 }
 
 fn note_map(fd: Fd, flags: c_int) {
-    if flags & sys::MAP_ANONYMOUS == 0 && let Some(open) = get(fd) {
+    if flags & sys::MAP_ANONYMOUS == 0
+        && let Some(open) = get(fd)
+    {
         open.note_map();
     }
 }
@@ -343,7 +345,8 @@ fn read_at_position(fd: Fd, open: &'static Open, into: *mut c_void, len: usize) 
 #[inline]
 fn write_at_position(fd: Fd, open: &'static Open, from: *const c_void, len: usize) -> isize {
     let buffers = one(from.cast_mut(), len);
-    if let Some(done) = access::write(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: None }) {
+    if let Some(done) = access::write(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: None })
+    {
         return result(done);
     }
     through_mount(open, buffers[0].len, |at| match at {
@@ -506,7 +509,9 @@ fn control(fd: Fd, command: c_int, call: impl Fn() -> c_int) -> c_int {
         }
         // Locks can be relative to the position.
         sys::F_GETLK..=sys::F_SETLKW | sys::F_OFD_GETLK..=sys::F_OFD_SETLKW => {
-            if let Some(open) = get(fd) && let Some(at) = open.position() {
+            if let Some(open) = get(fd)
+                && let Some(at) = open.position()
+            {
                 let (at, whence) = (at as i64, sys::SEEK_SET);
                 let errno = sys::errno();
                 next!(lseek(fd: Fd, at: i64, whence: c_int) -> i64);

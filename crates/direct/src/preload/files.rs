@@ -324,27 +324,31 @@ impl Open {
 
     fn request(&self, fd: Fd, at: u64, to: u64) -> bool {
         let Some(_exclusive) = Exclusive::try_new() else { return false };
-        let Some(window) = take_window(self.mount()) else { return false };
-        window.lease.from = at;
-        window.lease.to = to;
+        let window = take_window(self.mount());
+        if window.is_null() {
+            return false;
+        }
+        // SAFETY: no other thread has the pointer.
+        let lease = unsafe { &mut (*window).lease };
+        lease.from = at;
+        lease.to = to;
         // SAFETY: the request has this argument.
-        let granted = unsafe { sys::ioctl(fd, u64::from(LEASE), &raw mut window.lease) } == 0
-            && (window.lease.file as usize) < crate::segment::FILES;
-        let window = std::ptr::from_mut(window);
+        let granted = unsafe { sys::ioctl(fd, u64::from(LEASE), std::ptr::from_mut(lease)) } == 0
+            && (lease.file as usize) < crate::segment::FILES;
         let old = if granted { self.window.swap(window, Ordering::SeqCst) } else { window };
         retire(old);
         granted
     }
 }
 
-/// Returns a window that no thread reads. The caller holds [`Exclusive`].
-fn take_window(mount: &'static Mount) -> Option<&'static mut Window> {
+/// Returns a window that no thread reads, or null. The caller holds [`Exclusive`].
+fn take_window(mount: &'static Mount) -> *mut Window {
     free_old_windows();
     let mut window = FREE_WINDOWS.load(Ordering::Relaxed);
     if window.is_null() {
         window = sys::allocate(size_of::<Window>()).cast::<Window>();
         if window.is_null() {
-            return None;
+            return window;
         }
         // SAFETY: the memory is new, and has the size of a window.
         unsafe { window.write(Window { lease: Lease::request(0), mount, next: std::ptr::null_mut() }) };
@@ -353,9 +357,8 @@ fn take_window(mount: &'static Mount) -> Option<&'static mut Window> {
         FREE_WINDOWS.store(unsafe { (*window).next }, Ordering::Relaxed);
     }
     // SAFETY: no other thread has the pointer.
-    let window = unsafe { &mut *window };
-    window.mount = mount;
-    Some(window)
+    unsafe { (*window).mount = mount };
+    window
 }
 
 /// Keeps a window until no thread reads it. The caller holds [`Exclusive`], and has removed it from

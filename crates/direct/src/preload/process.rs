@@ -115,7 +115,8 @@ impl Mount {
         let word = unsafe { &*self.touched.load(Ordering::Relaxed).add((part / 64) as usize) };
         if word.load(Ordering::Relaxed) >> (part % 64) & 1 == 0 {
             word.fetch_or(1 << (part % 64), Ordering::Relaxed);
-            let range = (part * TOUCH).max(extent.medium)..((part + 1) * TOUCH).min(extent.medium + extent.len);
+            let range =
+                (part * TOUCH).max(extent.medium)..((part + 1) * TOUCH).min(extent.medium + extent.len);
             self.touch_part(range);
         }
     }
@@ -187,11 +188,11 @@ impl Mount {
         info.path[len + SUFFIX.len()] = 0;
         let (segment, segment_bytes, shared) = map_file(info.path.as_ptr(), None)?;
         let segment = segment.cast::<Segment>();
-        // SAFETY: the mapping has at least this size if the condition before holds.
-        if segment_bytes != size_of::<Segment>()
-            || !shared
-            || unsafe { (*segment).head.magic.load(Ordering::Acquire) } != MAGIC
-        {
+        if segment_bytes != size_of::<Segment>() || !shared {
+            return None;
+        }
+        // SAFETY: the mapping has the size of a segment, and all its fields are atomic.
+        if unsafe { &*segment }.head.magic.load(Ordering::Acquire) != MAGIC {
             return None;
         }
         let touched = sys::allocate((bytes as u64).div_ceil(TOUCH * 64) as usize * 8);
@@ -352,10 +353,7 @@ fn find_slot(mount: &'static Mount) -> Option<&'static Slot> {
         SLOT.set((std::ptr::null(), std::ptr::null(), 0));
     }
     let segment = mount.segment();
-    let owner = Slot::owner_of(
-        mount.client.load(Ordering::Relaxed),
-        mount.process.load(Ordering::Relaxed),
-    );
+    let owner = Slot::owner_of(mount.client.load(Ordering::Relaxed), mount.process.load(Ordering::Relaxed));
     let free = |slot: &Slot| {
         let is_taken = slot.owner.load(Ordering::Relaxed) == 0
             && slot.owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -396,7 +394,8 @@ pub(super) fn direct_accesses() -> (u64, u64) {
         if mount.registered.load(Ordering::Acquire) != ANCESTORS.load(Ordering::Acquire) + 1 {
             continue;
         }
-        let owner = Slot::owner_of(mount.client.load(Ordering::Relaxed), mount.process.load(Ordering::Relaxed));
+        let owner =
+            Slot::owner_of(mount.client.load(Ordering::Relaxed), mount.process.load(Ordering::Relaxed));
         for slot in mount.segment().slots.iter().filter(|slot| slot.owner.load(Ordering::Relaxed) == owner) {
             sum.0 += slot.reads.load(Ordering::Relaxed);
             sum.1 += slot.writes.load(Ordering::Relaxed);

@@ -102,7 +102,10 @@ impl<M: Medium> Fs<M> {
             let mut state = node.state.write();
             state.check_alive()?;
             let elsewhere = self.external(&state.inode).is_some() || self.placed.is_some();
-            if state.inode.kind != InodeType::File || elsewhere || self.check_movable(node, &mut state).is_err() {
+            if state.inode.kind != InodeType::File
+                || elsewhere
+                || self.check_movable(node, &mut state).is_err()
+            {
                 return Ok(gathered);
             }
             self.load_map(node.ino, &mut state)?;

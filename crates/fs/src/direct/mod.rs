@@ -142,13 +142,7 @@ impl<M: Medium> Fs<M> {
 
     /// Writes zeros to the holes of a range that a program is about to write, and to some around it. Programs
     /// with the lease look at the extents again.
-    fn fill_for_write(
-        &self,
-        node: &Node,
-        state: &mut NodeState,
-        file: u32,
-        range: Range<u64>,
-    ) -> Result<()> {
+    fn fill_for_write(&self, node: &Node, state: &mut NodeState, file: u32, range: Range<u64>) -> Result<()> {
         static ZEROS: [u8; FILL_BYTES as usize] = [0; FILL_BYTES as usize];
         let Some(leases) = self.leases.get() else { return Ok(()) };
         if !leases.forbid(file) {
@@ -200,7 +194,6 @@ impl<M: Medium> Fs<M> {
             at = extent.end() * BLOCK;
         }
     }
-
 }
 
 /// Ends the accesses that a killed mount of an image left behind.
@@ -214,7 +207,9 @@ pub(crate) fn retire_leases<M: Medium>(medium: &M) -> Result<()> {
 impl<M: Medium> DirectFiles for Fs<M> {
     fn direct_image(&self) -> Result<PathBuf> {
         if self.content_store.is_some() {
-            return Err(Error::Unsupported("direct access to a pool, whose files the kernel accesses itself"));
+            return Err(Error::Unsupported(
+                "direct access to a pool, whose files the kernel accesses itself",
+            ));
         }
         if self.placed.is_some() {
             return Err(Error::Unsupported("direct access to contents on a nameless-write device"));

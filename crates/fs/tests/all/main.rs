@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod damage;
+mod direct;
 mod example;
 mod fences;
 mod format;

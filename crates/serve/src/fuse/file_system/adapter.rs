@@ -18,9 +18,10 @@ use super::unreported::UnreportedChanges;
 use frit_fs::{AttrChanges, DirectFiles, FileSystem, InStorage, NewInode, RenameMode};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags,
-    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use std::ffi::OsStr;
 use std::io;
@@ -52,8 +53,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let unreported = Arc::new(UnreportedChanges::new(&*files));
         let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
-        let direct =
-            DirectAccess::start(&files, passthrough.notifier(), unreported, options.writeback)?;
+        let direct = DirectAccess::start(&files, passthrough.notifier(), unreported, options.writeback)?;
         let commands = CommandFiles::new(passthrough.notifier());
         let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
         Ok(FsAdapter {

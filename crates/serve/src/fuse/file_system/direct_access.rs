@@ -70,14 +70,16 @@ impl DirectAccess {
                 Ok(registration) => reply.ioctl(0, &encode_registration(registration)),
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
-            LEASE => match argument.split_first_chunk::<8>().map(|(from, rest)| (from, rest.first_chunk::<8>())) {
-                Some((from, Some(to))) if !self.writeback => {
-                    let (from, to) = (u64::from_ne_bytes(*from), u64::from_ne_bytes(*to));
-                    // If the thread is gone, the reply is dropped, which answers with an error.
-                    let _ = self.requests.send(LeaseRequest { ino, from, to, reply });
+            LEASE => {
+                match argument.split_first_chunk::<8>().map(|(from, rest)| (from, rest.first_chunk::<8>())) {
+                    Some((from, Some(to))) if !self.writeback => {
+                        let (from, to) = (u64::from_ne_bytes(*from), u64::from_ne_bytes(*to));
+                        // If the thread is gone, the reply is dropped, which answers with an error.
+                        let _ = self.requests.send(LeaseRequest { ino, from, to, reply });
+                    }
+                    _ => reply.error(fuser::Errno::EOPNOTSUPP),
                 }
-                _ => reply.error(fuser::Errno::EOPNOTSUPP),
-            },
+            }
             _ => reply.error(fuser::Errno::ENOTTY),
         }
     }
@@ -112,9 +114,7 @@ fn process_of(thread: u32) -> Result<u32> {
     let status = std::fs::read_to_string(&path);
     let status = status.map_err(|error| Error::Os { what: "cannot read", path: path.into(), error })?;
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    group
-        .and_then(|group| group.trim().parse().ok())
-        .ok_or(Error::Unsupported("direct access without /proc"))
+    group.and_then(|group| group.trim().parse().ok()).ok_or(Error::Unsupported("direct access without /proc"))
 }
 
 /// Grants leases until the channel is closed.

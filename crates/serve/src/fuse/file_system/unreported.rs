@@ -17,9 +17,7 @@ impl UnreportedChanges {
     /// Marks an inode. Returns `true` if it was not marked before.
     pub(super) fn mark(&self, ino: Ino) -> bool {
         let bit = 1 << (ino.0 % 64);
-        self.0
-            .get((ino.0 / 64) as usize)
-            .is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+        self.0.get((ino.0 / 64) as usize).is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 
     /// Returns `true` if an inode is marked.
