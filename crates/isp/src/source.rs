@@ -63,6 +63,17 @@ pub enum Target {
     Name(PathBuf),
     /// Inode number.
     Inode(u64),
+    /// Extents of a volume.
+    Extents(Extents),
+}
+
+/// Extents of a volume. The data are their bytes, one extent after the other.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Extents {
+    /// Name space that the addresses belong to; `None`: they are those of the volume.
+    pub namespace: Option<String>,
+    /// First byte and length of each extent; `None`: one extent with all bytes.
+    pub list: Option<Vec<(u64, u64)>>,
 }
 
 impl Target {
@@ -89,6 +100,8 @@ impl std::fmt::Display for Target {
         match self {
             Self::Name(path) => write!(f, "{path:?}"),
             Self::Inode(inode) => write!(f, "inode {inode}"),
+            Self::Extents(Extents { namespace: Some(name), .. }) => write!(f, "name space {name:?}"),
+            Self::Extents(_) => f.write_str("the volume"),
         }
     }
 }
