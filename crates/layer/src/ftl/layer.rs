@@ -16,8 +16,8 @@ use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::bounds::check_sectors;
 use frit_core::{
-    BlockLayer, Cause, Error, Hints, Info, PAGE_NONE, Params, Ppn, Progress, ReadTarget, Result, SECTOR_BYTES,
-    Sector, Sink, StackView, WriteData,
+    BlockLayer, Cause, Error, Hints, Info, PAGE_NONE, Params, Ppn, Progress, ReadTarget, Result,
+    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{NandArray, NandGeometry, Store};
 

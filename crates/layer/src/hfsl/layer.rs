@@ -21,8 +21,8 @@ use frit_core::bounds::check_bytes;
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockLayer, Cause, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget, Result,
-    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    BlockLayer, ByteAccess, Cause, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget,
+    Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Dram, NandArray, Pcm, Store};
 use frit_wear::{Leveled, PcmWearKeys};

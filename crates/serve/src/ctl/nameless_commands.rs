@@ -108,8 +108,10 @@ fn give(device: &Device, command: NamelessCommand<'_>) -> Result<(), Refused> {
 
 fn change(device: &Device, command: NamelessCommand<'_>) -> Result<(), Refused> {
     check_writable(device)?;
-    let time =
-        device.with_change(|b| (b.nameless_command(command), 0..u64::MAX)).map_err(failed)?.map_err(refused)?;
+    let time = device
+        .with_change(|b| (b.nameless_command(command), 0..u64::MAX))
+        .map_err(failed)?
+        .map_err(refused)?;
     wait(device, time);
     Ok(())
 }

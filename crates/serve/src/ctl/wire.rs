@@ -6,9 +6,9 @@
 
 use crate::metrics::Stat;
 pub use frit_client::{
-    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, NAMELESS_BLOCKS_MAX,
-    NamelessAnswer, NamelessOperation, RefusalKind, Refused, ReportedZone, VERSION, ZONES_MAX, ZoneState,
-    ZonedAnswer, ZonedInfo, ZonedOperation, from_hex, to_hex,
+    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, IspAnswer,
+    NAMELESS_BLOCKS_MAX, NamelessAnswer, NamelessOperation, RefusalKind, Refused, ReportedZone, VERSION,
+    ZONES_MAX, ZoneState, ZonedAnswer, ZonedInfo, ZonedOperation, from_hex, to_hex,
 };
 use frit_core::MediumKind;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,11 @@ pub enum ControlOperation {
         /// The command.
         command: ZonedOperation,
     },
+    /// Gives an instruction to the processing engine.
+    Isp {
+        /// The instruction in the form of a command file, with `extents` in place of a file.
+        command: serde_json::Value,
+    },
 }
 
 /// A medium with physical addresses.
@@ -123,7 +128,8 @@ impl ControlOperation {
             | ControlOperation::Poke { .. }
             | ControlOperation::Cache { .. }
             | ControlOperation::Nameless { .. }
-            | ControlOperation::Zoned { .. } => false,
+            | ControlOperation::Zoned { .. }
+            | ControlOperation::Isp { .. } => false,
         }
     }
 }
@@ -221,6 +227,8 @@ pub enum Success {
     Nameless(NamelessAnswer),
     /// Result of [`ControlOperation::Zoned`].
     Zoned(ZonedAnswer),
+    /// Result of [`ControlOperation::Isp`].
+    Isp(IspAnswer),
 }
 
 /// An answer, as serialized.
