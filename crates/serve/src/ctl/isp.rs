@@ -26,8 +26,9 @@ const PAYLOAD_BYTES_MAX: usize = 7 << 20;
 /// Number of bytes of a read, during which the lock is held: 128 KiB take about 50 µs.
 const CHUNK_BYTES: usize = 128 << 10;
 
-/// Maximum length of a line. A volume has long runs of zeros, which are a part of a line.
-const LINE_BYTES_MAX: usize = 256 << 20;
+/// Maximum length of a line, which a thread of the engine holds in memory. A volume has long runs of zeros,
+/// which are a part of a line.
+const LINE_BYTES_MAX: usize = 512 << 20;
 
 /// Interval of checks for a client that has disconnected.
 const GONE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
