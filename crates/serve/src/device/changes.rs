@@ -26,7 +26,7 @@ impl WatchedRanges {
 
     fn touches(&self, range: &Range<u64>) -> bool {
         let next = self.ranges.partition_point(|watched| watched.end <= range.start);
-        self.ranges.get(next).is_some_and(|watched| watched.start < range.end)
+        !range.is_empty() && self.ranges.get(next).is_some_and(|watched| watched.start < range.end)
     }
 }
 
@@ -92,6 +92,7 @@ mod tests {
     fn a_change_in_progress_at_the_begin_shows() {
         let mut changes = Changes::default();
         changes.begin(0..10);
+        assert!(!changes.watch(vec![0..10]).touches(&(5..5)), "a range without bytes");
         let (inside, beside) = (changes.watch(vec![9..10]), changes.watch(vec![10..20]));
         assert_ne!(inside.version(), inside.version());
         assert_eq!(beside.version(), beside.version());
