@@ -7,7 +7,7 @@ use frit_core::{Hints, split_mix};
 use frit_isp::Source;
 use frit_serve::ctl::{
     ControlOptions, ControlServer, ControlTarget, DeviceTarget, RefusalKind, Refused, Rights, VolumeInfo,
-    wire::{IspAnswer, from_hex},
+    wire::{IspAnswer, ZonedOperation, from_hex, to_hex},
 };
 use frit_serve::testing::MemoryBackend;
 use frit_serve::{Device, DeviceExtents, Logger};
@@ -350,6 +350,28 @@ fn reads_of_the_engine_are_counted_apart_and_fill_no_cache() {
         assert_eq!(requests("read"), 0, "{name}");
         shadowed.device.close().unwrap();
     }
+}
+
+#[test]
+fn appends_and_resets_of_zones_change_their_bytes_only() {
+    let root = tempfile::tempdir().unwrap();
+    let device = device(volume(&root.path().join("zns"), "zns-small", &[]));
+    let target = DeviceTarget::new(Arc::clone(&device), VolumeInfo::default());
+    let watch = |range| DeviceExtents::new(&device, &[range]).unwrap();
+    let (first, second, other) = (watch(0..4096), watch(4096..8192), watch(2 << 20..3 << 20));
+    let versions = || [first.version(), second.version(), other.version()].map(|version| version > 0);
+    let data = to_hex(&b"word".repeat(1024));
+    target.zoned(&ZonedOperation::Append { zone: 0, data }).unwrap();
+    assert_eq!(versions(), [true, false, false]);
+    let query = json!({"words": ["word"], "extents": [[0, 8192]]});
+    assert_eq!(ask(&target, &query).unwrap().result["words"][0]["count"], 1024);
+    target.zoned(&ZonedOperation::Finish { zone: 0 }).unwrap();
+    assert_eq!(versions(), [true, false, false]);
+    target.zoned(&ZonedOperation::Reset { zone: 0 }).unwrap();
+    assert_eq!(versions(), [true, true, false]);
+    assert_eq!(ask(&target, &query).unwrap().result["words"][0]["count"], 0);
+    drop((first, second, other));
+    device.close().unwrap();
 }
 
 /// A slow volume behind a control socket: a read of the engine takes 5 ms.
