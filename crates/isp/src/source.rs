@@ -64,7 +64,7 @@ pub enum Target {
     /// Inode number.
     Inode(u64),
     /// Extents of a volume.
-    Extents(Extents),
+    Extents(Box<Extents>),
 }
 
 /// Extents of a volume. The data are their bytes, one extent after the other.
@@ -100,8 +100,10 @@ impl std::fmt::Display for Target {
         match self {
             Self::Name(path) => write!(f, "{path:?}"),
             Self::Inode(inode) => write!(f, "inode {inode}"),
-            Self::Extents(Extents { namespace: Some(name), .. }) => write!(f, "name space {name:?}"),
-            Self::Extents(_) => f.write_str("the volume"),
+            Self::Extents(extents) => match &extents.namespace {
+                Some(name) => write!(f, "name space {name:?}"),
+                None => f.write_str("the volume"),
+            },
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn parse_for_volume(instruction: &Value) -> Result<Instruction, Failure> {
     parse_with(instruction, |keys| {
         let namespace = keys.text("namespace")?;
         let list = keys.take("extents").map(|value| keys.extents("extents", value)).transpose()?;
-        Ok(Target::Extents(Extents { namespace, list }))
+        Ok(Target::Extents(Box::new(Extents { namespace, list })))
     })
 }
 
