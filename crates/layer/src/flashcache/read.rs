@@ -64,7 +64,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             Err(e) => return Err(e),
         }
         self.stats.read_hits += 1;
-        if self.config.policy == SetPolicy::Lru {
+        if self.config.policy == SetPolicy::Lru && cause != Cause::Isp {
             self.sets.make_newest(slot);
         }
         Ok(true)

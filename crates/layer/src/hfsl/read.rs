@@ -20,9 +20,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         cause: Cause,
     ) -> Result<()> {
         // Pages in PCM bypass the buffer: it keeps pages of NAND only.
-        let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
+        // A query of the processing engine reads each byte once.
+        let buffered = self.dram.is_some()
+            && cause != Cause::Isp
+            && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
         let done = if buffered {
-            self.read_buffered(sink, span, into, cause)?
+            self.read_buffered(sink, span, into)?
         } else {
             self.read_part(sink, span, into, cause)?
         };
@@ -36,14 +39,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         span: PageSpan,
         mut into: ReadTarget<'_>,
-        cause: Cause,
     ) -> Result<T> {
-        let Some(dram) = &mut self.dram else { return self.read_part(sink, span, into, cause) };
+        let Some(dram) = &mut self.dram else { return self.read_part(sink, span, into, Cause::Host) };
         if let Some(done) = dram.read(sink, span.lpn, span.offset, into.part(0, span.len))? {
             return Ok(done);
         }
         let mut page = std::mem::take(&mut self.scratch);
-        let read = self.read_whole(sink, span.lpn, &mut page, cause).and_then(|read| {
+        let read = self.read_whole(sink, span.lpn, &mut page, Cause::Host).and_then(|read| {
             if let Some(bytes) = into.bytes() {
                 bytes.copy_from_slice(&page[span.offset as usize..(span.offset + span.len) as usize]);
             }
