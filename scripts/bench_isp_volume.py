@@ -4,7 +4,7 @@
 For each stack, a volume on tmpfs is filled with text and served. Methods: the engine of the server (frit ctl
 query, the whole volume), nbdcopy to a pipe with GNU grep or ripgrep behind it, and nbdcopy to /dev/null as the
 limit of the transfer. Counts have to be equal. Then fio reads and writes 4 KiB at queue depth 1, without queries
-and beside a program that repeats queries. It needs nbdcopy, fio with NBD, grep and ripgrep.
+and beside a client that repeats queries. It needs nbdcopy, fio with NBD, grep and ripgrep.
 
 Example:
   scripts/bench_isp_volume.py
@@ -15,8 +15,10 @@ import argparse
 import json
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from bench_isp import write_text
@@ -40,13 +42,13 @@ class Served:
     def __init__(self, frit, root, stack):
         self.frit, self.volume = frit, root / "volume"
         run(frit, "create", self.volume, "--stack", *stack)
-        socket = root / "nbd.sock"
+        listens = root / "nbd.sock"
         self.server = subprocess.Popen(
-            [frit, "serve", self.volume, "--nbd", f"unix:{socket}"], stdout=subprocess.DEVNULL
+            [frit, "serve", self.volume, "--nbd", f"unix:{listens}"], stdout=subprocess.DEVNULL
         )
         while not (self.volume / "ctl.sock").exists():
             time.sleep(0.05)
-        self.uri = f"nbd+unix:///?socket={socket}"
+        self.uri = f"nbd+unix:///?socket={listens}"
         self.bytes = int(json.loads(run("nbdinfo", "--json", self.uri)[0])["exports"][0]["export-size"])
         text = root / "text"
         write_text(text, self.bytes, 200)
@@ -80,19 +82,28 @@ def fio(uri, kind, rate, seconds):
 
 
 def beside_queries(served, measure):
-    """Result of a measurement while queries are repeated, and the speed of the queries in MB/s."""
-    loop = subprocess.Popen(
-        ["sh", "-c", 'while "$1" ctl "$2" query "$3" --json; do :; done', "sh", served.frit, served.volume, WORD],
-        stdout=subprocess.PIPE, text=True,
-    )
+    """Result of a measurement while one client repeats queries, and the speed of the queries in MB/s."""
+    done, ended = [0], threading.Event()
+
+    def repeat():
+        request = json.dumps({"v": 1, "do": "isp", "command": {"words": [WORD]}}).encode() + b"\n"
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(served.volume / "ctl.sock"))
+            answers = connection.makefile("rb")
+            while not ended.is_set():
+                connection.sendall(request)
+                if b'"status":"ok"' not in answers.readline():
+                    raise SystemExit("a query failed")
+                done[0] += 1
+
+    client = threading.Thread(target=repeat)
+    client.start()
     began = time.perf_counter()
-    try:
-        result = measure()
-    finally:
-        loop.kill()
+    result = measure()
     took = time.perf_counter() - began
-    done = loop.stdout.read().count('"status"')
-    return result, done * served.bytes / 1e6 / took
+    ended.set()
+    client.join()
+    return result, done[0] * served.bytes / 1e6 / took
 
 
 def measure_stack(name, stack, frit, rounds, seconds):
