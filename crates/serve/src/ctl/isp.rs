@@ -2,7 +2,7 @@
 
 use super::device_commands::invalid;
 use super::wire::{ANSWER_BYTES_MAX, IspAnswer, RefusalKind, Refused, to_hex};
-use crate::device::{Device, DeviceExtents, raise_rank};
+use crate::device::{Device, DeviceExtents};
 use frit_isp::{
     Command, Engine, EngineOptions, Extents, Instruction, Outcome, Request, Status, Target, text,
 };
@@ -55,7 +55,7 @@ impl Queries {
     #[must_use]
     pub fn new(device: &Arc<Device>) -> Queries {
         let engine = Engine::new(EngineOptions {
-            // A thread that holds the lock has to run. `DeviceExtents` lowers its rank between reads.
+            // A thread that holds the lock has to run, so the engine has no lower priority of the system.
             idle_priority: false,
             chunk_bytes: CHUNK_BYTES,
             record_bytes_max: LINE_BYTES_MAX,
@@ -92,8 +92,6 @@ impl Queries {
         let source = Arc::new(DeviceExtents::new(&self.device, &ranges).map_err(invalid)?);
         let request = Request { instruction, source: Arc::clone(&source) as _, destination: None };
         let ticket = self.engine.submit(request);
-        // This thread may have executed a short instruction itself.
-        raise_rank();
         let outcome = loop {
             match ticket.wait_for(GONE_CHECK_INTERVAL) {
                 Some(outcome) => break outcome,

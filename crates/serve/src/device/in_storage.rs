@@ -1,7 +1,7 @@
 //! Extents of a device as data of the processing engine.
 
 use super::changes::WatchedRanges;
-use super::{Device, Failure, rank};
+use super::{Device, Failure};
 use frit_core::SECTOR_BYTES;
 use frit_isp::{Foreground, ForegroundGuard, Source, SourceError};
 use parking_lot::Mutex;
@@ -97,10 +97,7 @@ impl DeviceExtents {
         if buffer.len() < sectors {
             buffer.resize(sectors, 0);
         }
-        rank::raise();
-        let read = self.device.lock_in_background().read_in_storage(from, &mut buffer[..sectors]);
-        rank::lower();
-        let done = read?;
+        let done = self.device.lock_in_background().read_in_storage(from, &mut buffer[..sectors])?;
         if let Some(due) = done.not_before {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             self.device.replied(due);

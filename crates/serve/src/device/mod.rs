@@ -12,7 +12,6 @@ mod failure;
 mod in_storage;
 mod maintain;
 mod marked;
-mod rank;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +21,6 @@ pub use failure::{Failure, FailureKind};
 pub use in_storage::DeviceExtents;
 pub use maintain::Maintenance;
 pub use marked::DeviceHints;
-pub(crate) use rank::raise as raise_rank;
 
 use crate::Logger;
 use crate::backend::{Backend, ReplyTime};
