@@ -269,7 +269,7 @@ fn writes_beside_the_extents_disturb_no_query_and_writes_inside_show() {
     for (name, backend) in volumes(root.path()) {
         let shadowed = Shadowed::new(backend, 1);
         let (device, target) = (&shadowed.device, &shadowed.target);
-        let text: Vec<u8> = b"some words of text, ".iter().copied().cycle().take(8 << 20).collect();
+        let text: Vec<u8> = b"some words of text, ".iter().copied().cycle().take(2 << 20).collect();
         let _ = device.lock().write(0, &text, Hints::NONE).unwrap();
         let count = positions(&text, b"words").len();
         let query = |fail: bool| {
@@ -287,7 +287,7 @@ fn writes_beside_the_extents_disturb_no_query_and_writes_inside_show() {
                             return;
                         }
                         let at = base + i * 7919 % 1000 * 4096;
-                        let data = &text[(at % 8_000_000) as usize..][..4096];
+                        let data = &text[(at % 2_000_000) as usize..][..4096];
                         let _ = device.lock().write(at, data, Hints::NONE).unwrap();
                     }
                 });
