@@ -113,7 +113,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Isp(args) => return cmd::isp::run(&args),
         Command::Defrag(args) => cmd::defrag::run(&args),
         Command::FsSim(args) => return cmd::fs_sim::run(&args),
-        Command::Ctl(args) => cmd::ctl::run(&args),
+        Command::Ctl(args) => return cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Torture(args) => return cmd::torture::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),

@@ -16,6 +16,8 @@ pub(crate) enum DeviceKind {
     Nameless,
     /// A zoned device.
     Zoned,
+    /// The processing engine of any volume.
+    Isp,
 }
 
 #[derive(Serialize)]
@@ -38,6 +40,7 @@ enum Success<A> {
     Cache(A),
     Nameless(A),
     Zoned(A),
+    Isp(A),
 }
 
 #[derive(Deserialize)]
@@ -59,10 +62,17 @@ pub(crate) fn execute<O: Serialize, A: DeserializeOwned + Debug>(
     match (device, connection.exchange::<Envelope<A>>(&request)?.result) {
         (DeviceKind::Cache, Answer::Ok(Success::Cache(answer)))
         | (DeviceKind::Nameless, Answer::Ok(Success::Nameless(answer)))
-        | (DeviceKind::Zoned, Answer::Ok(Success::Zoned(answer))) => Ok(answer),
-        (_, Answer::Ok(Success::Cache(answer) | Success::Nameless(answer) | Success::Zoned(answer))) => {
-            Err(unexpected(&answer))
-        }
+        | (DeviceKind::Zoned, Answer::Ok(Success::Zoned(answer)))
+        | (DeviceKind::Isp, Answer::Ok(Success::Isp(answer))) => Ok(answer),
+        (
+            _,
+            Answer::Ok(
+                Success::Cache(answer)
+                | Success::Nameless(answer)
+                | Success::Zoned(answer)
+                | Success::Isp(answer),
+            ),
+        ) => Err(unexpected(&answer)),
         (_, Answer::Error(refused)) => Err(refused.into()),
     }
 }

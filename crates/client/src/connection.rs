@@ -52,6 +52,14 @@ impl Connection {
         self.server
     }
 
+    /// Sets the longest wait for an answer; `None`: until the server answers or ends.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn limit_wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(limit)
+    }
+
     /// Sends a request, and waits for the answer.
     ///
     /// # Errors
@@ -69,6 +77,10 @@ impl Connection {
         (&mut self.stream).take(ANSWER_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
             sent?;
+            if line.is_empty() {
+                let what = "it was closed before the answer; the server has ended";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what).into());
+            }
             return Err(ClientError::Answer(format!("it ends after {} bytes", line.len())));
         }
         serde_json::from_slice(&line).map_err(|e| ClientError::Answer(e.to_string()))

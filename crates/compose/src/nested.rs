@@ -149,8 +149,9 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         if let (Some(locked), ReadTarget::Bytes(bytes)) = (self.locked(), &mut into) {
             return locked.read(at, bytes).map(|()| after);
         }
+        let hints = if cause == Cause::Isp { Hints::IN_STORAGE } else { Hints::NONE };
         self.request(sink, TrafficKind::Read, after, |layer, sink| {
-            layer.read(sink, Sector(at / SECTOR_BYTES), into, Hints::NONE)
+            layer.read(sink, Sector(at / SECTOR_BYTES), into, hints)
         })
     }
 

@@ -10,6 +10,8 @@ mod range;
 pub use map::{HintMap, HintSpan};
 pub use range::{HintKind, HintRange};
 
+use crate::Cause;
+
 /// Hints of one request. A layer that ignores all of them is still correct.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Hints(u8);
@@ -27,6 +29,8 @@ impl Hints {
     pub const HOT: Hints = Hints(8);
     /// The host expects that the data is not written again soon.
     pub const COLD: Hints = Hints(16);
+    /// The read is one of the processing engine of the device, and its bytes do not go to the host.
+    pub const IN_STORAGE: Hints = Hints(32);
 
     /// The hints from which a layer chooses the medium of data.
     pub const PLACEMENT: Hints = Hints::METADATA.with(Hints::HOT).with(Hints::COLD);
@@ -36,6 +40,13 @@ impl Hints {
     #[must_use]
     pub fn has(self, other: Hints) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Returns the cause of the commands of a read with these hints.
+    #[inline]
+    #[must_use]
+    pub fn read_cause(self) -> Cause {
+        if self.has(Hints::IN_STORAGE) { Cause::Isp } else { Cause::Host }
     }
 
     /// Returns the union of both sets of hints.

@@ -35,4 +35,4 @@ pub use matcher::Pattern;
 pub use outcome::{Failure, Outcome, Status, Work};
 pub use records::{Comparison, Condition, Format};
 pub use search::{Kernel, Searcher, WORD_BYTES_MAX, WORDS_MAX};
-pub use source::{Destination, ResolveError, Resolver, Source, SourceError, Target};
+pub use source::{Destination, Extents, ResolveError, Resolver, Source, SourceError, Target};

@@ -63,6 +63,17 @@ pub enum Target {
     Name(PathBuf),
     /// Inode number.
     Inode(u64),
+    /// Extents of a volume.
+    Extents(Box<Extents>),
+}
+
+/// Extents of a volume. The data are their bytes, one extent after the other.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Extents {
+    /// Name space that the addresses belong to; `None`: they are those of the volume.
+    pub namespace: Option<String>,
+    /// First byte and length of each extent; `None`: one extent with all bytes.
+    pub list: Option<Vec<(u64, u64)>>,
 }
 
 impl Target {
@@ -89,6 +100,10 @@ impl std::fmt::Display for Target {
         match self {
             Self::Name(path) => write!(f, "{path:?}"),
             Self::Inode(inode) => write!(f, "inode {inode}"),
+            Self::Extents(extents) => match &extents.namespace {
+                Some(name) => write!(f, "name space {name:?}"),
+                None => f.write_str("the volume"),
+            },
         }
     }
 }

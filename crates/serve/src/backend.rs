@@ -84,6 +84,15 @@ pub trait Backend: Send {
     /// A medium cannot return the bytes.
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime>;
 
+    /// Reads the bytes from `at` on into `into` for the processing engine. A backend that can count its
+    /// reads apart from those of clients does so.
+    ///
+    /// # Errors
+    /// As for [`Backend::read`].
+    fn read_in_storage(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        self.read(at, into)
+    }
+
     /// Writes `data` at `at`. `data` must not be empty.
     ///
     /// # Errors

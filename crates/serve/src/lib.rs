@@ -29,6 +29,6 @@ mod unix;
 mod volume;
 
 pub use backend::{Backend, ChannelState, ReplyTime};
-pub use device::{Device, DeviceOptions, Failure, FailureKind};
+pub use device::{Device, DeviceExtents, DeviceGuard, DeviceOptions, Failure, FailureKind};
 pub use log::Logger;
 pub use record::TraceRecorder;

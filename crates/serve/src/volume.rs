@@ -57,6 +57,10 @@ impl<S: Sink + Send> Backend for Volume<S> {
         timed(self, |v| v.read(at, into))
     }
 
+    fn read_in_storage(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        timed(self, |v| v.read_in_storage(at, into))
+    }
+
     fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         timed(self, |v| v.write(at, data, hints))
     }

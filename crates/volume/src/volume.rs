@@ -191,10 +191,23 @@ impl<S: Sink> Volume<S> {
     /// The range is outside the volume or not of whole sectors; the bytes are damaged, with their
     /// address.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
+        self.read_with(at, into, Hints::NONE)
+    }
+
+    /// Reads as [`Volume::read`] does, for the processing engine: layers count the commands of the read as
+    /// those of in-storage processing.
+    ///
+    /// # Errors
+    /// As for [`Volume::read`].
+    pub fn read_in_storage(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
+        self.read_with(at, into, Hints::IN_STORAGE)
+    }
+
+    fn read_with(&mut self, at: u64, into: &mut [u8], hints: Hints) -> CoreResult<()> {
         let mut at = sector(at, into.len() as u64, self.bytes)?;
         for part in into.chunks_mut(REQUEST_BYTES) {
             let sectors = part.len() as u64 / SECTOR_BYTES;
-            let read = self.layer.read(&mut self.sink, at, ReadTarget::Bytes(part), Hints::NONE);
+            let read = self.layer.read(&mut self.sink, at, ReadTarget::Bytes(part), hints);
             self.check_files_on_error(read)?;
             at.0 += sectors;
         }

@@ -1,8 +1,10 @@
 //! `frit ctl`: shows the state of a volume and changes its parameters, served or not.
 
 mod bytes;
+mod extents;
 mod hint;
 mod offline;
+mod query;
 mod show;
 mod top;
 mod zones;
@@ -13,6 +15,7 @@ use frit_serve::metrics::Stat;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Show the state of a volume and change its parameters, also while clients use it.
 #[derive(clap::Args, Debug)]
@@ -29,6 +32,10 @@ use std::path::PathBuf;
   frit ctl vol peek 4096+64                     bytes of the volume, as the clients see them
   frit ctl vol poke 4100 00ff7a                 write bytes; they are durable when the command ends
   frit ctl vol peek --raw pcm 0+512             bytes of PCM, for users that raw_access names
+  frit ctl vol query error warn                 count words in the whole volume, where the data lie
+  frit ctl vol query --extent 1M+64K --extent 8M+4K --positions 3 error
+  filefrag -e /mnt/log.txt | frit ctl vol query --filefrag - error      words of a file on the volume
+  frit ctl vol isp '{\"filter\": {\"regex\": \"^E\"}, \"limit\": 10, \"extents\": [[1048576, 65536]]}'
 
 A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
 and root may change parameters, read bytes and write them. See docs/guide/control.md.")]
@@ -74,6 +81,10 @@ enum CtlCommand {
     Peek(bytes::PeekArgs),
     /// Write bytes of the volume.
     Poke(bytes::PokeArgs),
+    /// Count words in extents of the volume, and locate the first ones.
+    Query(query::QueryArgs),
+    /// Give an instruction to the processing engine, and print its result and payload.
+    Isp(query::InstructionArgs),
 }
 
 /// Parses a parameter and its value.
@@ -90,8 +101,16 @@ fn setting(text: &str) -> Result<Setting, String> {
 ///
 /// # Errors
 /// The server refuses the request, or the volume cannot be opened.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
+        CtlCommand::Query(query) => query::query(args, query),
+        CtlCommand::Isp(instruction) => query::instruction(args, instruction),
+        other => show_or_change(args, other).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn show_or_change(args: &Args, what: &CtlCommand) -> Result<()> {
+    match what {
         CtlCommand::Get { key, json } => {
             let params = get(args, key.as_deref())?;
             if *json { print_json(&params) } else { print(&show::params(&params)) }
@@ -129,6 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             top::run(top, &mut || server_stat(&mut client))
         }
         CtlCommand::Hint(hint) => hint::run(hint, client(args)?, &args.volume),
+        CtlCommand::Query(_) | CtlCommand::Isp(_) => Ok(()),
     }
 }
 
@@ -172,6 +192,7 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Cache(_) => "the answer to a command of a cache",
         Success::Nameless(_) => "the answer to a command of a nameless-write device",
         Success::Zoned(_) => "the answer to a command of a zoned device",
+        Success::Isp(_) => "the result of an instruction",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

@@ -44,6 +44,7 @@ mod stacks;
 mod streams_model;
 mod trace;
 mod trace_commands;
+mod volume_queries;
 mod volumes;
 mod wear;
 mod zns_model;

@@ -104,6 +104,17 @@ impl<'a> Keys<'a> {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
+    /// Reads a list of extents, each of them `[offset, length]`.
+    pub(crate) fn extents(&self, key: &str, value: &Value) -> Result<Vec<(u64, u64)>, Failure> {
+        let extent = |item: &Value| match item.as_array()?.as_slice() {
+            [offset, length] => Some((offset.as_u64()?, length.as_u64()?)),
+            _ => None,
+        };
+        let extents = value.as_array().map(|list| list.iter().map(extent).collect::<Option<Vec<_>>>());
+        let form = "a list of extents, each with its first byte and length, such as [[4096, 512]]";
+        extents.flatten().ok_or_else(|| wrong(key, value, form))
+    }
+
     /// Reads a list of words: strings, or bytes as `{"hex": "00ff"}`.
     pub(crate) fn words(&self, key: &str, value: &Value) -> Result<Vec<Vec<u8>>, Failure> {
         let form = || wrong(key, value, "a list of strings, or of bytes such as {\"hex\": \"00ff\"}");

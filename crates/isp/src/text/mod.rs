@@ -7,7 +7,7 @@ pub(crate) use keys::Keys;
 
 use crate::instructions::{Answer, ByteRange, Command, Instruction, MEMORY_BYTES_DEFAULT};
 use crate::outcome::{Failure, Outcome, Status, Work};
-use crate::source::Target;
+use crate::source::{Extents, Target};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,14 +21,32 @@ const MEMORY_BYTES_MAX: usize = 1 << 30;
 /// # Errors
 /// The text is not an instruction. The message names the key or the position, and what is possible.
 pub fn parse(line: &[u8]) -> Result<Instruction, Failure> {
-    let value = parse_value(line)?;
-    let mut keys = Keys::new("the instruction", &value)?;
+    parse_with(&parse_value(line)?, |keys| match (keys.text("file")?, keys.number("inode")?) {
+        (Some(name), None) => Target::name(name).map_err(Failure::invalid),
+        (None, Some(inode)) => Ok(Target::Inode(inode)),
+        _ => Err(Failure::invalid("an instruction names its file with either \"file\" or \"inode\"")),
+    })
+}
+
+/// Reads an instruction for a volume: it has extents in place of a file.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_for_volume(instruction: &Value) -> Result<Instruction, Failure> {
+    parse_with(instruction, |keys| {
+        let namespace = keys.text("namespace")?;
+        let list = keys.take("extents").map(|value| keys.extents("extents", value)).transpose()?;
+        Ok(Target::Extents(Box::new(Extents { namespace, list })))
+    })
+}
+
+fn parse_with(
+    value: &Value,
+    target: impl FnOnce(&mut Keys<'_>) -> Result<Target, Failure>,
+) -> Result<Instruction, Failure> {
+    let mut keys = Keys::new("the instruction", value)?;
     let command = take_command(&mut keys)?;
-    let file = match (keys.text("file")?, keys.number("inode")?) {
-        (Some(name), None) => Target::name(name).map_err(Failure::invalid)?,
-        (None, Some(inode)) => Target::Inode(inode),
-        _ => return Err(Failure::invalid("an instruction names its file with either \"file\" or \"inode\"")),
-    };
+    let file = target(&mut keys)?;
     let range = ByteRange { offset: keys.number("offset")?.unwrap_or(0), length: keys.number("length")? };
     let memory_bytes = keys.size("memory")?.unwrap_or(MEMORY_BYTES_DEFAULT);
     check_memory(memory_bytes)?;

@@ -27,13 +27,21 @@ fn compile(source: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 #[test]
 fn the_examples_are_valid() {
     let page = page();
-    let lines = page.split("```json\n").skip(1).flat_map(|rest| rest.split("```").next().unwrap().lines());
-    let mut examples = 0;
-    for line in lines.filter(|line| !line.starts_with("{\"status\"")) {
-        text::parse(line.as_bytes()).unwrap_or_else(|failure| panic!("{line}: {failure}"));
-        examples += 1;
+    let (volumes, files) = page.split_once("\n## Keys of all instructions").unwrap();
+    let examples = |part: &str| -> Vec<String> {
+        let blocks = part.split("```json\n").skip(1);
+        let lines = blocks.flat_map(|rest| rest.split("```").next().unwrap().lines());
+        lines.filter(|line| !line.starts_with("{\"status\"")).map(str::to_owned).collect()
+    };
+    let (of_volumes, of_files) = (examples(volumes), examples(files));
+    for line in &of_volumes {
+        let value = serde_json::from_str(line).unwrap();
+        text::parse_for_volume(&value).unwrap_or_else(|failure| panic!("{line}: {failure}"));
     }
-    assert!(examples >= 12, "{examples} examples");
+    for line in &of_files {
+        text::parse(line.as_bytes()).unwrap_or_else(|failure| panic!("{line}: {failure}"));
+    }
+    assert!(of_volumes.len() >= 3 && of_files.len() >= 12, "{of_volumes:?} {of_files:?}");
 }
 
 #[test]

@@ -46,7 +46,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         let (writes, then) = match (accesses.first()?, zeroed) {
             (_, Some(blocks)) => (true, SettleAction::Zeroed(blocks)),
             (BlockingAccess::Read { at, into }, _) => {
-                (false, SettleAction::Read { at: at - to_u64(into.start) })
+                let fills = self.deferred_io.fills;
+                (false, SettleAction::Read { at: at - to_u64(into.start), fills })
             }
             (BlockingAccess::Sync, _) => (false, SettleAction::Flushed),
             _ => (true, SettleAction::Direct),
@@ -118,8 +119,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             return self.failed(sink, done.then, e);
         }
         match done.then {
-            SettleAction::Read { at } => match buffer {
-                Buffer::In(read) if self.config.read_caching => {
+            SettleAction::Read { at, fills } => match buffer {
+                Buffer::In(read) if fills && self.config.read_caching => {
                     self.cache_ranges(sink, at, read, &done.ranges);
                     Ok(())
                 }

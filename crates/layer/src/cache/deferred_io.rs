@@ -15,6 +15,8 @@ pub(super) enum SettleAction {
     Read {
         /// First byte of the request.
         at: u64,
+        /// `true` if the data may be cached.
+        fills: bool,
     },
     /// The disk has acknowledged data that is not flushed.
     Direct,
@@ -48,6 +50,8 @@ pub(super) struct InFlightIo {
 pub(super) struct DeferredIo {
     /// The medium on which they are carried out.
     pub(super) medium: Option<Arc<dyn BlockingMedium>>,
+    /// `true` if the current read may fill the cache.
+    pub(super) fills: bool,
     /// `true` if accesses are deferred.
     pub(super) on: bool,
     /// Accesses of the current request.

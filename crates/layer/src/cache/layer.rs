@@ -188,10 +188,10 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.tick();
-        self.read_range(sink, at, into).inspect_err(|_| self.cancel_deferred())
+        self.read_range(sink, at, into, hints.read_cause()).inspect_err(|_| self.cancel_deferred())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {

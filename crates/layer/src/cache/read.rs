@@ -18,11 +18,18 @@ use std::ops::Range;
 const READ_THROUGH: u64 = 64 << 10;
 
 impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
-    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
+    pub(super) fn read_range(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<()> {
         let mut missing: Option<(u64, u64)> = None;
         let mut cached = false;
+        self.deferred_io.fills = cause != Cause::Isp;
         for span in spans(at, into.len()) {
-            let has = self.lookup(span);
+            let has = self.lookup(span, cause);
             cached |= has != 0;
             let lacks = span.mask() & !has;
             if lacks == 0 {
@@ -35,7 +42,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             if self.deferred_io.on() {
                 for run in runs(lacks) {
                     let from = run.disk_at(span.lbn);
-                    self.defer_read(sink, at, from, from + u64::from(run.bytes()))?;
+                    self.defer_read(sink, at, from..from + u64::from(run.bytes()), cause)?;
                 }
                 continue;
             }
@@ -45,20 +52,20 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             missing = Some(match missing {
                 Some((first, end)) if from - end <= READ_THROUGH => (first, to),
                 other => {
-                    self.read_disk(sink, at, &mut into, other)?;
+                    self.read_disk(sink, at, &mut into, other, cause)?;
                     (from, to)
                 }
             });
         }
-        self.read_disk(sink, at, &mut into, missing)?;
+        self.read_disk(sink, at, &mut into, missing, cause)?;
         // Cached fragments are newer than those on the disk, so they overwrite them in the buffer.
         if cached {
             for span in spans(at, into.len()) {
                 let Some(slot) = self.dir.get(span.lbn) else { continue };
-                self.read_cached(sink, span, slot, into.part(span.from, span.bytes()))?;
+                self.read_cached(sink, (span, slot), into.part(span.from, span.bytes()), cause)?;
             }
         }
-        if self.config.read_caching && missing.is_some() {
+        if self.config.read_caching && cause != Cause::Isp && missing.is_some() {
             let data = match &into {
                 ReadTarget::Bytes(b) => WriteData::Bytes(b),
                 ReadTarget::Len(n) => WriteData::Len(*n),
@@ -69,7 +76,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Defers a read of the disk to the caller.
-    fn defer_read(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
+    fn defer_read(&mut self, sink: &mut S, at: u64, disk: Range<u64>, cause: Cause) -> Result<()> {
+        let Range { start: from, end: to } = disk;
         self.check_no_conflict(from, to, false)?;
         let part = size_in_memory(from - at)..size_in_memory(to - at);
         if let Some(BlockingAccess::Read { into, .. }) = self.deferred_io.now.last_mut()
@@ -80,7 +88,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             self.deferred_io.now.push(BlockingAccess::Read { at: from, into: part });
         }
         let start = sink.start();
-        self.disk.emit_deferred(sink, Op::DiskRead, from, to - from, Cause::Host, start)?;
+        self.disk.emit_deferred(sink, Op::DiskRead, from, to - from, cause, start)?;
         Ok(())
     }
 
@@ -96,8 +104,11 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Looks up a part of a block, updates the policy and the counters, and returns the cached
-    /// fragments.
-    fn lookup(&mut self, span: BlockSpan) -> u8 {
+    /// fragments. A query of the processing engine reads each byte once, and changes neither.
+    fn lookup(&mut self, span: BlockSpan, cause: Cause) -> u8 {
+        if cause == Cause::Isp {
+            return self.dir.get(span.lbn).map_or(0, |slot| self.dir.valid(slot) & span.mask());
+        }
         let access = self.access(span.lbn, false);
         let Some(slot) = self.dir.get(span.lbn) else {
             self.stats.read_misses += 1;
@@ -119,12 +130,13 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         at: u64,
         into: &mut ReadTarget<'_>,
         stretch: Option<(u64, u64)>,
+        cause: Cause,
     ) -> Result<()> {
         let Some((from, to)) = stretch else { return Ok(()) };
         self.check_no_conflict(from, to, false)?;
         let part = into.part(bounded_u32(from - at), bounded_u32(to - from));
         let after = sink.start();
-        let done = self.disk.read(sink, from, part, Cause::Host, after).map_err(|e| disk_failure(&e))?;
+        let done = self.disk.read(sink, from, part, cause, after).map_err(|e| disk_failure(&e))?;
         sink.ack(done);
         Ok(())
     }
@@ -133,15 +145,15 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     fn read_cached(
         &mut self,
         sink: &mut S,
-        span: BlockSpan,
-        slot: CacheSlot,
+        (span, slot): (BlockSpan, CacheSlot),
         mut into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         let has = self.dir.valid(slot) & span.mask();
         let start = sink.start();
         for run in runs(has) {
             let part = ReadTarget::Len(run.bytes());
-            let tok = self.space.read(sink, slot, run.first, part, Cause::Host, start)?;
+            let tok = self.space.read(sink, slot, run.first, part, cause, start)?;
             sink.ack(tok);
         }
         let Some(into) = into.bytes().filter(|_| P::STORES_BYTES) else { return Ok(()) };

@@ -3,34 +3,48 @@
 use super::config::SetPolicy;
 use super::layer::Flashcache;
 use super::sets::flag;
-use crate::spans::page_spans;
+use crate::spans::{PageSpan, page_spans};
 use frit_core::{BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, Sink, WriteData};
 use std::ops::Range;
 
 impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
     /// Reads a range of bytes. Misses that follow each other are read with one request to the disk.
-    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
-        let fill = self.config.read_caching && !self.is_sequential(at, into.len());
+    pub(super) fn read_range(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<()> {
+        // A query reads each byte once.
+        let fill = cause != Cause::Isp && self.config.read_caching && !self.is_sequential(at, into.len());
         let mut missing: Range<u32> = 0..0;
         for span in page_spans(at, into.len(), self.layout.block_bytes) {
             let part = into.part(span.from, span.len);
-            if self.read_cached(sink, span.lpn.0, span.offset, part)? {
+            if self.read_cached(sink, span, part, cause)? {
                 continue;
             }
             self.check_known(span.lpn.0)?;
             self.stats.read_misses += 1;
             if missing.end != span.from || missing.is_empty() {
-                self.read_disk(sink, at, &mut into, &missing, fill)?;
+                self.read_disk(sink, at, &mut into, &missing, (fill, cause))?;
                 missing.start = span.from;
             }
             missing.end = span.from + span.len;
         }
-        self.read_disk(sink, at, &mut into, &missing, fill)
+        self.read_disk(sink, at, &mut into, &missing, (fill, cause))
     }
 
     /// Reads a part of a block from the SSD. Returns `false` if the block is not cached, or is clean
     /// and damaged.
-    fn read_cached(&mut self, sink: &mut S, block: u32, offset: u32, into: ReadTarget<'_>) -> Result<bool> {
+    fn read_cached(
+        &mut self,
+        sink: &mut S,
+        span: PageSpan,
+        into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<bool> {
+        let (block, offset) = (span.lpn.0, span.offset);
         let Some(slot) = self.sets.find(block) else { return Ok(false) };
         if self.ssd_failed {
             if !self.sets.is(slot, flag::DIRTY) {
@@ -40,7 +54,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             return Err(Error::Medium { what });
         }
         let (from, start) = (self.layout.slot_at(slot) + u64::from(offset), sink.start());
-        match self.ssd.read(sink, from, into, Cause::Host, start) {
+        match self.ssd.read(sink, from, into, cause, start) {
             Ok(read) => sink.ack(read),
             Err(Error::Corrupt { .. } | Error::Medium { .. }) if !self.sets.is(slot, flag::DIRTY) => {
                 self.stats.damaged_clean += 1;
@@ -50,7 +64,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             Err(e) => return Err(e),
         }
         self.stats.read_hits += 1;
-        if self.config.policy == SetPolicy::Lru {
+        if self.config.policy == SetPolicy::Lru && cause != Cause::Isp {
             self.sets.make_newest(slot);
         }
         Ok(true)
@@ -72,13 +86,13 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         at: u64,
         into: &mut ReadTarget<'_>,
         part: &Range<u32>,
-        fill: bool,
+        (fill, cause): (bool, Cause),
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
         let (from, len, start) = (at + u64::from(part.start), part.end - part.start, sink.start());
-        let read = self.disk.read(sink, from, into.part(part.start, len), Cause::Host, start)?;
+        let read = self.disk.read(sink, from, into.part(part.start, len), cause, start)?;
         sink.ack(read);
         if !fill || self.health.refusal().is_some() {
             return Ok(());

@@ -10,12 +10,18 @@ use std::ops::Range;
 
 impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
     /// Reads a range of bytes. Misses that follow each other are read with one request to the disk.
-    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
+    pub(super) fn read_range(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<()> {
         let mut missing: Range<u32> = 0..0;
         let mut known = sink.start();
         for span in page_spans(at, into.len(), self.page) {
             let part = into.part(span.from, span.len);
-            match self.read_device(sink, span.lpn.0, span.offset, part, Cause::Host)? {
+            match self.read_device(sink, span.lpn.0, span.offset, part, cause)? {
                 DeviceRead::Hit(read) => {
                     sink.ack(read);
                     self.stats.read_hits += 1;
@@ -23,7 +29,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
                 DeviceRead::Miss(miss) => {
                     self.stats.read_misses += 1;
                     if missing.end != span.from || missing.is_empty() {
-                        self.read_disk(sink, at, &mut into, &missing, known)?;
+                        self.read_disk(sink, at, &mut into, (&missing, cause), known)?;
                         (missing.start, known) = (span.from, miss);
                     }
                     missing.end = span.from + span.len;
@@ -31,7 +37,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
                 }
             }
         }
-        self.read_disk(sink, at, &mut into, &missing, known)
+        self.read_disk(sink, at, &mut into, (&missing, cause), known)
     }
 
     /// Reads a part of a request from the disk after `after`, and caches its whole blocks.
@@ -40,16 +46,17 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         sink: &mut S,
         at: u64,
         into: &mut ReadTarget<'_>,
-        part: &Range<u32>,
+        (part, cause): (&Range<u32>, Cause),
         after: S::Tok,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
         let (from, len) = (at + u64::from(part.start), part.end - part.start);
-        let read = self.disk.read(sink, from, into.part(part.start, len), Cause::Host, after)?;
+        let read = self.disk.read(sink, from, into.part(part.start, len), cause, after)?;
         sink.ack(read);
-        if !self.may_cache_reads() {
+        // A query reads each byte once.
+        if cause == Cause::Isp || !self.may_cache_reads() {
             return Ok(());
         }
         let target = into.part(part.start, len);

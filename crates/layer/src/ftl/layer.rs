@@ -16,8 +16,8 @@ use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::bounds::check_sectors;
 use frit_core::{
-    BlockLayer, Error, Hints, Info, PAGE_NONE, Params, Ppn, Progress, ReadTarget, Result, SECTOR_BYTES,
-    Sector, Sink, StackView, WriteData,
+    BlockLayer, Cause, Error, Hints, Info, PAGE_NONE, Params, Ppn, Progress, ReadTarget, Result,
+    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{NandArray, NandGeometry, Store};
 
@@ -60,6 +60,8 @@ pub struct Ftl<T, N: Store> {
     pub(super) unit_pages: u32,
     /// Bytes of the page that was read last, and of the one that was written last.
     pub(super) read_bytes: u32,
+    /// Cause of the commands of the current read.
+    pub(super) read_cause: Cause,
     pub(super) written_bytes: u32,
     /// Discard maps that have to be written.
     pub(super) discards_pending: PageSet,
@@ -141,6 +143,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             page_bytes: g.page_bytes,
             unit_pages: g.program_pages,
             read_bytes: 0,
+            read_cause: Cause::Host,
             written_bytes: g.page_bytes,
             discards_pending: PageSet::new(meta.maps()),
             any_discards_pending: false,
@@ -325,10 +328,10 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         self.flash.prefetch(places[..n].iter().filter_map(|e| e.and_then(PageEntry::ppn)));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.flash.note_request(sink.now());
-        self.read_range(sink, at, into)
+        self.read_range(sink, at, into, hints.read_cause())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {

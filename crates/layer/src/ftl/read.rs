@@ -15,7 +15,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
         sink: &mut S,
         at: u64,
         mut into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
+        self.read_cause = cause;
         let mut run = std::mem::take(&mut self.run);
         run.clear();
         let mut result = Ok(());
@@ -98,12 +100,12 @@ impl<T: Token, N: Store> Ftl<T, N> {
         run.clear();
         let first = unit_start(ppn, self.unit_pages);
         if self.config.partial_transfers && self.unit_pages == 1 {
-            let read = self.flash.read_part(sink, ppn, self.read_bytes, Cause::Host, self.translated)?;
+            let read = self.flash.read_part(sink, ppn, self.read_bytes, self.read_cause, self.translated)?;
             sink.ack(read);
             return Ok(());
         }
         if !self.reads.is_there() {
-            let read = self.flash.read_unit(sink, ppn, pages, Cause::Host, self.translated)?;
+            let read = self.flash.read_unit(sink, ppn, pages, self.read_cause, self.translated)?;
             sink.ack(read);
             return Ok(());
         }
@@ -117,13 +119,13 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let rest = pages < self.unit_pages;
         if rest && valid as f64 >= self.config.read_fill * f64::from(self.unit_pages) {
             // The host gets its pages before the rest of the NAND page is in the buffer.
-            let causes = (Cause::Host, Cause::Migrate);
+            let causes = (self.read_cause, Cause::Migrate);
             let (read, filled) = self.flash.read_unit_in_parts(sink, ppn, pages, causes)?;
             sink.ack(read);
             self.reads.add(first, erases, filled);
             return Ok(());
         }
-        let read = self.flash.read_unit(sink, ppn, pages, Cause::Host, self.translated)?;
+        let read = self.flash.read_unit(sink, ppn, pages, self.read_cause, self.translated)?;
         sink.ack(read);
         if !rest {
             self.reads.add(first, erases, read);

@@ -21,8 +21,8 @@ use frit_core::bounds::check_bytes;
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget, Result,
-    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    BlockLayer, ByteAccess, Cause, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget,
+    Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Dram, NandArray, Pcm, Store};
 use frit_wear::{Leveled, PcmWearKeys};
@@ -206,6 +206,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         at: u64,
         mut into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         let (first, last) = self.pages_of(at, into.len());
         if N::STORES_BYTES && first < last {
@@ -215,7 +216,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if N::STORES_BYTES && span.lpn.0 + READ_AHEAD <= last {
                 self.prefetch_read(span.lpn.0 + READ_AHEAD);
             }
-            self.read_page(sink, span, into.part(span.from, span.len))?;
+            self.read_page(sink, span, into.part(span.from, span.len), cause)?;
         }
         Ok(())
     }
@@ -267,9 +268,9 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         self.flash.prefetch(places[..n].iter().filter_map(|e| nand_page(*e)));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
-        self.read_range(sink, at.bytes(), into)
+        self.read_range(sink, at.bytes(), into, hints.read_cause())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
@@ -344,7 +345,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
 impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
     fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()> {
         self.check_range(at, u64::from(into.len()))?;
-        self.read_range(sink, at, into)
+        self.read_range(sink, at, into, Cause::Host)
     }
 
     fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, hints: Hints) -> Result<()> {

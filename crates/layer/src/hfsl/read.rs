@@ -10,20 +10,24 @@ use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Reads part of a page for the host.
+    /// Reads part of a page for the host, or for the processing engine.
     #[inline]
     pub(crate) fn read_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         span: PageSpan,
         into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         // Pages in PCM bypass the buffer: it keeps pages of NAND only.
-        let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
+        // A query of the processing engine reads each byte once.
+        let buffered = self.dram.is_some()
+            && cause != Cause::Isp
+            && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
         let done = if buffered {
             self.read_buffered(sink, span, into)?
         } else {
-            self.read_part(sink, span, into, Cause::Host)?
+            self.read_part(sink, span, into, cause)?
         };
         sink.ack(done);
         Ok(())

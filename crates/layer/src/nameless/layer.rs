@@ -216,9 +216,9 @@ where
         std::hint::black_box(next.iter().map(first).fold(0, |a, b| a ^ b));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
-        self.read_range(sink, at, into)
+        self.read_range(sink, at, into, hints.read_cause())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {

@@ -11,7 +11,13 @@ where
     S::Tok: Token,
 {
     /// Reads a range of bytes.
-    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
+    pub(super) fn read_range(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<()> {
         let mut run = std::mem::take(&mut self.run);
         run.clear();
         // Begin of the run in the target, its length, and its offset in the first block.
@@ -28,7 +34,7 @@ where
                 len += span.len;
                 continue;
             }
-            result = self.read_run(sink, &mut run, offset, into.part(from, len));
+            result = self.read_run(sink, &mut run, offset, into.part(from, len), cause);
             if result.is_err() {
                 break;
             }
@@ -51,7 +57,7 @@ where
             }
         }
         if result.is_ok() {
-            result = self.read_run(sink, &mut run, offset, into.part(from, len));
+            result = self.read_run(sink, &mut run, offset, into.part(from, len), cause);
         }
         self.run = run;
         result
@@ -64,11 +70,12 @@ where
         run: &mut Vec<frit_core::OwnedBlock>,
         offset: u32,
         into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         if run.is_empty() {
             return Ok(());
         }
-        let read = self.device.physical_read(sink, run, offset, into, Cause::Host);
+        let read = self.device.physical_read(sink, run, offset, into, cause);
         run.clear();
         sink.ack(read?);
         Ok(())

@@ -8,10 +8,16 @@ use frit_core::{Cause, NamelessDevice, ReadTarget, Result, Sink, WriteData};
 
 impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
     /// Reads a range of bytes.
-    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
+    pub(super) fn read_range(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<()> {
         for span in page_spans(at, into.len(), self.block_bytes) {
             let part = into.part(span.from, span.len);
-            let read = self.device.virtual_read(sink, span.lpn.0, span.offset, part, Cause::Host)?;
+            let read = self.device.virtual_read(sink, span.lpn.0, span.offset, part, cause)?;
             sink.ack(read);
         }
         Ok(())

@@ -16,11 +16,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         at: u64,
         mut into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
         for span in page_spans_by_shift(at, into.len(), shift) {
             let part = into.part(span.from, span.len);
-            let tok = self.read_page(sink, span.lpn, span.offset, part, Cause::Host)?;
+            let tok = self.read_page(sink, span.lpn, span.offset, part, cause)?;
             sink.ack(tok);
         }
         Ok(())

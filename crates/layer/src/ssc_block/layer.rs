@@ -98,9 +98,9 @@ impl<S: Sink, C: CacheDevice<S>> BlockLayer<S> for SscBlock<S, C> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
-        self.read_range(sink, at, into)
+        self.read_range(sink, at, into, hints.read_cause())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {

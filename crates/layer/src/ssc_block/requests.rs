@@ -8,11 +8,17 @@ use frit_core::{CacheDevice, CacheRead, Cause, Error, ReadTarget, Result, Sink, 
 
 impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     /// Reads a range of bytes. Blocks that are not present read as zeros.
-    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
+    pub(super) fn read_range(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<()> {
         for span in page_spans(at, into.len(), self.page) {
             let start = sink.start();
             let part = into.part(span.from, span.len);
-            match self.ssc.read(sink, span.lpn.0, span.offset, part, Cause::Host, start)? {
+            match self.ssc.read(sink, span.lpn.0, span.offset, part, cause, start)? {
                 CacheRead::Hit(read) => sink.ack(read),
                 CacheRead::Miss => {
                     if let Some(bytes) = into.part(span.from, span.len).bytes() {

@@ -54,6 +54,7 @@ impl<T: Token, N: Store> Zns<T, N> {
         sink: &mut S,
         at: u64,
         mut into: ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         let mut run: Vec<(PageSpan, Ppn, Spare)> = Vec::new();
         for span in page_spans(at, into.len(), self.sizes.page_bytes) {
@@ -68,7 +69,7 @@ impl<T: Token, N: Store> Zns<T, N> {
                     let unit = |p: Ppn| p.0 / self.sizes.unit_pages;
                     if run.last().is_some_and(|&(_, last, _)| last.plus(1) != ppn || unit(last) != unit(ppn))
                     {
-                        self.read_run(sink, &run, &mut into)?;
+                        self.read_run(sink, &run, &mut into, cause)?;
                         run.clear();
                     }
                     run.push((span, ppn, spare));
@@ -76,7 +77,7 @@ impl<T: Token, N: Store> Zns<T, N> {
                 PagePlace::Lost => return Err(lost(span.lpn.0)),
             }
         }
-        self.read_run(sink, &run, &mut into)
+        self.read_run(sink, &run, &mut into, cause)
     }
 
     /// Reads pages of one program unit.
@@ -85,10 +86,11 @@ impl<T: Token, N: Store> Zns<T, N> {
         sink: &mut S,
         run: &[(PageSpan, Ppn, Spare)],
         into: &mut ReadTarget<'_>,
+        cause: Cause,
     ) -> Result<()> {
         let Some(&(_, first, _)) = run.first() else { return Ok(()) };
         let pages = frit_core::convert::count_u32(run.len());
-        let read = self.nand.read_unit(sink, first, pages, Cause::Host, self.in_use)?;
+        let read = self.nand.read_unit(sink, first, pages, cause, self.in_use)?;
         sink.ack(read);
         for &(span, ppn, spare) in run {
             self.nand.copy_out(ppn, span.offset, into.part(span.from, span.len), Some(expected(spare)))?;

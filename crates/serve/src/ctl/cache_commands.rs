@@ -61,7 +61,10 @@ fn give(device: &Device, command: CacheCommand<'_>) -> Result<CacheReply, Refuse
 
 fn change(device: &Device, command: CacheCommand<'_>) -> Result<CacheAnswer, Refused> {
     check_writable(device)?;
-    give(device, command).map(|_| CacheAnswer::Done)
+    let (_, time) =
+        device.with_change(|b| (b.cache_command(command), 0..u64::MAX)).map_err(failed)?.map_err(refused)?;
+    wait(device, time);
+    Ok(CacheAnswer::Done)
 }
 
 /// Leaves at most `most` blocks of a list up to block `end`. Returns the block up to which the rest is

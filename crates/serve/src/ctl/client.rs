@@ -27,6 +27,15 @@ impl Client {
         self.connection.server()
     }
 
+    /// Waits for answers until the server sends them or ends. An instruction of the processing engine
+    /// takes its time.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn wait_without_limit(&mut self) -> io::Result<()> {
+        self.connection.limit_wait(None)
+    }
+
     /// Sends a request, and waits for the answer.
     ///
     /// # Errors

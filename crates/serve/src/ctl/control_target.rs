@@ -2,9 +2,10 @@
 
 use super::apply;
 use super::hint_change::{self, HintChange};
+use super::isp::Queries;
 use super::wire::{
-    CacheAnswer, CacheOperation, HintList, NamelessAnswer, NamelessOperation, Param, ParamChange, RawMedium,
-    RefusalKind, Refused, Setting, ZonedAnswer, ZonedOperation,
+    CacheAnswer, CacheOperation, HintList, IspAnswer, NamelessAnswer, NamelessOperation, Param, ParamChange,
+    RawMedium, RefusalKind, Refused, Setting, ZonedAnswer, ZonedOperation,
 };
 use crate::device::{Device, Failure, OpCounters};
 use crate::hints::{HintCount, HintCounters, HintFile, HintSource};
@@ -12,12 +13,14 @@ use crate::metrics::{HintStat, LatencyStat, OpStat, ServerStat, Stat, VolumeStat
 use crate::pace::PaceMeter;
 use frit_core::{HintKind, ParamInfo};
 use parking_lot::Mutex;
+use serde_json::Value;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A served volume, as seen by control and metrics. Each call is short and allowed at any time: it
-/// takes the device lock between two requests.
+/// A served volume, as seen by control and metrics. Each call is allowed at any time, and is short
+/// except for that of the processing engine: it takes the device lock between two requests.
 pub trait ControlTarget: Send + Sync {
     /// Returns the parameters.
     fn params(&self) -> Vec<Param>;
@@ -68,6 +71,13 @@ pub trait ControlTarget: Send + Sync {
     /// # Errors
     /// The volume is not a zoned device; see [`frit_core::ZoneAccess`].
     fn zoned(&self, command: &ZonedOperation) -> Result<ZonedAnswer, Refused>;
+
+    /// Executes an instruction of the processing engine, which ends early when `gone` returns `true`.
+    /// Other requests come between its reads.
+    ///
+    /// # Errors
+    /// See [`Queries::execute`].
+    fn isp(&self, instruction: &Value, gone: &dyn Fn() -> bool) -> Result<IspAnswer, Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -92,6 +102,7 @@ pub struct DeviceTarget {
     since: Instant,
     /// Held while hints change, so that the file and the device agree.
     hints: Mutex<()>,
+    queries: Queries,
 }
 
 /// Properties of a served volume that its device does not contain.
@@ -105,6 +116,8 @@ pub struct VolumeInfo {
     pub defaults: Vec<ParamInfo>,
     /// Descriptions of the addresses at which the volume is served.
     pub exports: Vec<String>,
+    /// Name spaces of the volume, with their bytes.
+    pub namespaces: Vec<(String, Range<u64>)>,
     /// Measurement of pacing, for paced devices.
     pub pace: Option<Arc<PaceMeter>>,
 }
@@ -113,7 +126,8 @@ impl DeviceTarget {
     /// Creates the control interface of a device.
     #[must_use]
     pub fn new(device: Arc<Device>, about: VolumeInfo) -> DeviceTarget {
-        DeviceTarget { device, about, since: Instant::now(), hints: Mutex::default() }
+        let queries = Queries::new(&device);
+        DeviceTarget { device, about, since: Instant::now(), hints: Mutex::default(), queries }
     }
 }
 
@@ -178,6 +192,10 @@ impl ControlTarget for DeviceTarget {
 
     fn zoned(&self, command: &ZonedOperation) -> Result<ZonedAnswer, Refused> {
         super::zoned_commands::execute(&self.device, command)
+    }
+
+    fn isp(&self, instruction: &Value, gone: &dyn Fn() -> bool) -> Result<IspAnswer, Refused> {
+        self.queries.execute(&self.about.namespaces, instruction, gone)
     }
 }
 

@@ -108,7 +108,12 @@ fn give(device: &Device, command: NamelessCommand<'_>) -> Result<(), Refused> {
 
 fn change(device: &Device, command: NamelessCommand<'_>) -> Result<(), Refused> {
     check_writable(device)?;
-    give(device, command)
+    let time = device
+        .with_change(|b| (b.nameless_command(command), 0..u64::MAX))
+        .map_err(failed)?
+        .map_err(refused)?;
+    wait(device, time);
+    Ok(())
 }
 
 fn done(given: Result<(), Refused>) -> Result<NamelessAnswer, Refused> {

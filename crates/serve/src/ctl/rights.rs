@@ -56,13 +56,13 @@ impl Rights {
     /// # Errors
     /// A refusal that names the users who may.
     pub fn check(self, caller: PeerCredentials, what: &ControlOperation) -> Result<(), Refused> {
-        use ControlOperation::{Cache, Get, Hint, Nameless, Peek, Poke, Set, Stat, Zoned};
+        use ControlOperation::{Cache, Get, Hint, Isp, Nameless, Peek, Poke, Set, Stat, Zoned};
         let (may, hint) = match what {
             // The layer checks the name of the caller.
             Peek { raw: Some(_), .. } | Poke { raw: Some(_), .. } => return Ok(()),
             Set { .. } => ("change parameters", ""),
             Hint { .. } if what.changes() => ("change its hints", ""),
-            Peek { .. } => ("read its bytes", ""),
+            Peek { .. } | Isp { .. } => ("read its bytes", ""),
             Poke { .. } => ("write its bytes", ""),
             Cache { .. } => ("give commands to its cache", ""),
             Nameless { .. } => ("give commands to its nameless-write device", ""),
@@ -111,6 +111,7 @@ mod tests {
         let bytes = [
             ControlOperation::Peek { at: 0, len: 1, raw: None },
             ControlOperation::Poke { at: 0, data: "00".into(), raw: None },
+            ControlOperation::Isp { command: serde_json::json!({"words": ["a"]}) },
             ControlOperation::Zoned { command: ZonedOperation::Read { at: 0, sectors: 1 } },
             ControlOperation::Zoned { command: ZonedOperation::Reset { zone: 0 } },
         ];

@@ -9,6 +9,7 @@ use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
 use crate::log::Logger;
 use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, read_before, write_before};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -145,11 +146,19 @@ fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &Contro
             return send(stream, Err(wire::too_long()));
         }
         slot.busy();
-        send(stream, shared.execute(caller, &buffer[..end]))?;
+        send(stream, shared.execute(caller, &buffer[..end], &|| is_gone(stream)))?;
         buffer.drain(..=end);
         slot.idle(Instant::now());
     }
     Ok(())
+}
+
+/// Returns `true` if a client has disconnected. One that only sends no more still gets its answers.
+fn is_gone(stream: &UnixStream) -> bool {
+    let mut polled = [PollFd::new(stream, PollFlags::empty())];
+    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut polled, Some(&none)), Ok(n) if n > 0)
+        && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 /// Reads until the buffer holds a complete line, or more bytes than a request may have. Returns the
@@ -178,7 +187,12 @@ fn send(stream: &UnixStream, result: Result<Success, Refused>) -> io::Result<()>
 }
 
 impl ControlState {
-    fn execute(&self, caller: PeerCredentials, line: &[u8]) -> Result<Success, Refused> {
+    fn execute(
+        &self,
+        caller: PeerCredentials,
+        line: &[u8],
+        gone: &dyn Fn() -> bool,
+    ) -> Result<Success, Refused> {
         let what = wire::parse(line)?;
         let done = self.rights.check(caller, &what).and_then(|()| match &what {
             ControlOperation::Get { key } => self.get(key.as_deref()),
@@ -202,6 +216,7 @@ impl ControlState {
                 self.control_target.nameless(command).map(Success::Nameless)
             }
             ControlOperation::Zoned { command } => self.control_target.zoned(command).map(Success::Zoned),
+            ControlOperation::Isp { command } => self.control_target.isp(command, gone).map(Success::Isp),
         });
         let PeerCredentials { uid, pid } = caller;
         match (&done, &what) {
@@ -209,9 +224,10 @@ impl ControlState {
                 self.log
                     .write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
             }
-            (Err(refused), ControlOperation::Peek { .. } | ControlOperation::Poke { .. })
-                if refused.kind == RefusalKind::Denied =>
-            {
+            (
+                Err(refused),
+                ControlOperation::Peek { .. } | ControlOperation::Poke { .. } | ControlOperation::Isp { .. },
+            ) if refused.kind == RefusalKind::Denied => {
                 self.log.write_line(format_args!("control: refused bytes to uid {uid} pid {pid}: {refused}"));
             }
             _ => {}

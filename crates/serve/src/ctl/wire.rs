@@ -6,9 +6,9 @@
 
 use crate::metrics::Stat;
 pub use frit_client::{
-    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, NAMELESS_BLOCKS_MAX,
-    NamelessAnswer, NamelessOperation, RefusalKind, Refused, ReportedZone, VERSION, ZONES_MAX, ZoneState,
-    ZonedAnswer, ZonedInfo, ZonedOperation, from_hex, to_hex,
+    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, IspAnswer,
+    NAMELESS_BLOCKS_MAX, NamelessAnswer, NamelessOperation, RefusalKind, Refused, ReportedZone, VERSION,
+    ZONES_MAX, ZoneState, ZonedAnswer, ZonedInfo, ZonedOperation, from_hex, to_hex,
 };
 use frit_core::MediumKind;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,11 @@ pub enum ControlOperation {
         /// The command.
         command: ZonedOperation,
     },
+    /// Gives an instruction to the processing engine.
+    Isp {
+        /// The instruction in the form of a command file, with `extents` in place of a file.
+        command: serde_json::Value,
+    },
 }
 
 /// A medium with physical addresses.
@@ -123,7 +128,8 @@ impl ControlOperation {
             | ControlOperation::Poke { .. }
             | ControlOperation::Cache { .. }
             | ControlOperation::Nameless { .. }
-            | ControlOperation::Zoned { .. } => false,
+            | ControlOperation::Zoned { .. }
+            | ControlOperation::Isp { .. } => false,
         }
     }
 }
@@ -221,6 +227,8 @@ pub enum Success {
     Nameless(NamelessAnswer),
     /// Result of [`ControlOperation::Zoned`].
     Zoned(ZonedAnswer),
+    /// Result of [`ControlOperation::Isp`].
+    Isp(IspAnswer),
 }
 
 /// An answer, as serialized.
@@ -462,6 +470,20 @@ mod tests {
     }
 
     #[test]
+    fn instructions_of_the_processing_engine_look_as_documented() {
+        let command = serde_json::json!({"words": ["error"], "extents": [[4096, 512]]});
+        let line = r#"{"v":1,"do":"isp","command":{"words":["error"],"extents":[[4096,512]]}}"#;
+        assert_eq!(parse(line.as_bytes()), Ok(ControlOperation::Isp { command }));
+        let answer = |payload: &str| {
+            let result = serde_json::json!({"status": "ok"});
+            let answer = IspAnswer { result, payload: payload.into() };
+            serde_json::to_string(&Answer::from(Ok(Success::Isp(answer)))).unwrap()
+        };
+        assert_eq!(answer("00ff"), r#"{"v":1,"ok":{"isp":{"result":{"status":"ok"},"payload":"00ff"}}}"#);
+        assert_eq!(answer(""), r#"{"v":1,"ok":{"isp":{"result":{"status":"ok"}}}}"#);
+    }
+
+    #[test]
     fn what_is_no_request_is_named() {
         let kind = |line: &[u8]| parse(line).unwrap_err().kind;
         assert_eq!(kind(b""), RefusalKind::Malformed);
@@ -511,7 +533,11 @@ mod tests {
                 .prop_map(|(owners, data)| NamelessOperation::NamelessWrite { owners, data }),
             any::<u32>().prop_map(|most| NamelessOperation::Migrations { most }),
         ];
+        let isp = (data(), any::<u64>(), any::<f64>()).prop_map(|(word, at, high)| {
+            serde_json::json!({"words": [word], "extents": [[at, 512]], "histogram": {"high": high}})
+        });
         prop_oneof![
+            1 => isp.prop_map(|command| ControlOperation::Isp { command }),
             4 => zoned.prop_map(|command| ControlOperation::Zoned { command }),
             1 => cache.prop_map(|command| ControlOperation::Cache { command }),
             1 => nameless.prop_map(|command| ControlOperation::Nameless { command }),

@@ -3,9 +3,11 @@
 use super::bytes::{failed, refused, wait};
 use super::device_commands::{check_writable, contents_of, invalid};
 use super::wire::{CACHE_BYTES_MAX, Refused, ZONES_MAX, ZonedAnswer, ZonedOperation, to_hex};
+use crate::backend::{Backend, ReplyTime};
 use crate::device::Device;
 use frit_client::{ReportedZone, ZonedInfo};
 use frit_core::{SECTOR_BYTES, Sector, ZoneAction, ZoneCommand, ZoneInfo};
+use std::ops::Range;
 
 /// Executes a command between requests of other clients.
 ///
@@ -22,7 +24,12 @@ pub(super) fn execute(device: &Device, command: &ZonedOperation) -> Result<Zoned
         ZonedOperation::Reset { zone } => manage(device, *zone, ZoneAction::Reset),
         ZonedOperation::Append { zone, data } => {
             let (data, mut at) = (contents_of(data)?, Sector(0));
-            change(device, ZoneCommand::Append { zone: *zone, data: &data, at: &mut at })?;
+            change(device, |b| {
+                let done = b.zone_command(ZoneCommand::Append { zone: *zone, data: &data, at: &mut at });
+                let from = at.0.saturating_mul(SECTOR_BYTES);
+                let changed = if done.is_ok() { from..from + data.len() as u64 } else { 0..u64::MAX };
+                (done, changed)
+            })?;
             Ok(ZonedAnswer::Appended { at: at.0 })
         }
         ZonedOperation::Read { at, sectors } => read(device, Sector(*at), *sectors),
@@ -109,14 +116,24 @@ fn give(device: &Device, command: ZoneCommand<'_>) -> Result<(), Refused> {
     Ok(())
 }
 
-fn change(device: &Device, command: ZoneCommand<'_>) -> Result<(), Refused> {
+fn change(
+    device: &Device,
+    command: impl FnOnce(&mut dyn Backend) -> (frit_core::Result<ReplyTime>, Range<u64>),
+) -> Result<(), Refused> {
     info(device)?;
     check_writable(device)?;
-    give(device, command)
+    let time = device.with_change(command).map_err(failed)?.map_err(refused)?;
+    wait(device, time);
+    Ok(())
 }
 
 fn manage(device: &Device, zone: u32, action: ZoneAction) -> Result<ZonedAnswer, Refused> {
-    change(device, ZoneCommand::Manage { zone, action }).map(|()| ZonedAnswer::Done)
+    let zone_bytes = info(device)?.zone_sectors * SECTOR_BYTES;
+    let range = u64::from(zone) * zone_bytes..u64::from(zone).saturating_add(1) * zone_bytes;
+    // Only a reset changes bytes: they read as zeros.
+    let range = if action == ZoneAction::Reset { range } else { 0..0 };
+    change(device, |b| (b.zone_command(ZoneCommand::Manage { zone, action }), range))?;
+    Ok(ZonedAnswer::Done)
 }
 
 fn read(device: &Device, at: Sector, sectors: u32) -> Result<ZonedAnswer, Refused> {

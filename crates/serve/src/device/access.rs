@@ -7,6 +7,7 @@ use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
 use crate::backend::{Backend, ReplyTime, is_unexpected};
 use crate::hints::{ClientHints, Marks};
 use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES};
+use frit_isp::ForegroundGuard;
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::ops::Range;
@@ -37,6 +38,8 @@ pub struct DeviceGuard<'a> {
     pub(super) state: MutexGuard<'a, DeviceState>,
     /// Time from which the service time of the current request is counted.
     service_start: Instant,
+    /// Makes the processing engine wait until this access ends; `None` if it has nothing to do.
+    _foreground: Option<ForegroundGuard>,
 }
 
 /// Properties of a request for counters and the recording.
@@ -49,8 +52,12 @@ struct RequestInfo {
 }
 
 impl<'a> DeviceGuard<'a> {
-    pub(super) fn new(device: &'a Device, state: MutexGuard<'a, DeviceState>) -> DeviceGuard<'a> {
-        DeviceGuard { device, state, service_start: Instant::now() }
+    pub(super) fn new(
+        device: &'a Device,
+        state: MutexGuard<'a, DeviceState>,
+        foreground: Option<ForegroundGuard>,
+    ) -> DeviceGuard<'a> {
+        DeviceGuard { device, state, service_start: Instant::now(), _foreground: foreground }
     }
 
     /// Sets the time from which the service time of the next request is counted.
@@ -112,6 +119,22 @@ impl<'a> DeviceGuard<'a> {
         self.count(&item, result)
     }
 
+    /// Reads whole sectors for the processing engine. They are counted as its reads and not as those of
+    /// clients, also in the media.
+    ///
+    /// # Errors
+    /// As for [`DeviceGuard::read`]; a range that is not of whole sectors.
+    pub(crate) fn read_in_storage(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        let len = into.len() as u64;
+        let result = self.check_read(at, len).and_then(|()| {
+            let done = self.retry_on_conflict(false, |b| b.read_in_storage(at, into))?;
+            self.run_deferred(&mut Buffer::In(into))?;
+            Ok(done)
+        });
+        let item = RequestInfo { kind: ClientRequestKind::Isp, op: None, at, len, hints: Hints::NONE };
+        self.count(&item, result)
+    }
+
     /// Writes `data` at `at`. With [`Hints::FUA`] the caller must also flush before it replies.
     ///
     /// # Errors
@@ -134,13 +157,13 @@ impl<'a> DeviceGuard<'a> {
         let len = data.len() as u64;
         let client = ClientHints { own: without_fua(hints), process };
         let mut marked = MarkedWrite::default();
-        let result = self.check_write(at, len).and_then(|()| {
+        let result = self.change(at, len, |this| {
             if !aligned(at, len) {
-                let hints = self.mark_whole(at, data, client, &mut marked);
-                if self.device.serves_bytes {
-                    return self.retry_on_conflict(false, |b| b.write_bytes(at, data, hints));
+                let hints = this.mark_whole(at, data, client, &mut marked);
+                if this.device.serves_bytes {
+                    return this.retry_on_conflict(false, |b| b.write_bytes(at, data, hints));
                 }
-                return self.read_modify_write(|backend, bounce| {
+                return this.read_modify_write(|backend, bounce| {
                     rmw(backend, bounce, at..at + len, hints, |part| part.copy_from_slice(data))
                 });
             }
@@ -148,7 +171,7 @@ impl<'a> DeviceGuard<'a> {
             // Other requests may come between slices, so a longer write is not atomic.
             for (pos, n) in AlignedSlices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
-                done = done.and(self.write_slice(pos, part, pos > at, client, &mut marked)?);
+                done = done.and(this.write_slice(pos, part, pos > at, client, &mut marked)?);
             }
             Ok(done)
         });
@@ -203,22 +226,22 @@ impl<'a> DeviceGuard<'a> {
     /// # Errors
     /// As for [`DeviceGuard::write`].
     pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
-        let result = self.check_write(at, len).and_then(|()| {
+        let result = self.change(at, len, |this| {
             let (from, to) = inner_sectors(at, len);
             // The range contains no whole sector.
             if from >= to {
-                return self.read_modify_write(|backend, bounce| {
+                return this.read_modify_write(|backend, bounce| {
                     rmw(backend, bounce, at..at + len, Hints::NONE, |part| part.fill(0))
                 });
             }
             let mut done = ReplyTime::NOW;
-            let slice_bytes = if keep_allocated { SLICE_BYTES } else { self.device.discard_slice };
+            let slice_bytes = if keep_allocated { SLICE_BYTES } else { this.device.discard_slice };
             for (at, len) in AlignedSlices(from, to, slice_bytes) {
-                let slice = self.zeroes(at > from, at, len, keep_allocated)?;
+                let slice = this.zeroes(at > from, at, len, keep_allocated)?;
                 done = done.and(slice);
             }
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
-                let part = self.read_modify_write(|backend, bounce| {
+                let part = this.read_modify_write(|backend, bounce| {
                     rmw(backend, bounce, at..at + len, Hints::NONE, |part| part.fill(0))
                 })?;
                 done = done.and(part);
@@ -238,15 +261,15 @@ impl<'a> DeviceGuard<'a> {
     /// # Errors
     /// As for [`DeviceGuard::write`].
     pub fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
-        let result = self.check_write(at, len).and_then(|()| {
+        let result = self.change(at, len, |this| {
             let (from, to) = inner_sectors(at, len);
             if from >= to {
                 return Ok(ReplyTime::NOW);
             }
             let mut done = ReplyTime::NOW;
-            for (at, len) in AlignedSlices(from, to, self.device.discard_slice) {
-                let slice = self.retry_on_conflict(at > from, |b| b.discard(at, len))?;
-                self.run_deferred(&mut Buffer::None)?;
+            for (at, len) in AlignedSlices(from, to, this.device.discard_slice) {
+                let slice = this.retry_on_conflict(at > from, |b| b.discard(at, len))?;
+                this.run_deferred(&mut Buffer::None)?;
                 done = done.and(slice);
             }
             Ok(done)
@@ -477,6 +500,21 @@ impl<'a> DeviceGuard<'a> {
         }
     }
 
+    /// Changes a range. Queries that read bytes of it see that they change, from here to the end of
+    /// `make`, which may release the lock.
+    fn change(
+        &mut self,
+        at: u64,
+        len: u64,
+        make: impl FnOnce(&mut Self) -> Result<ReplyTime>,
+    ) -> Result<ReplyTime> {
+        self.check_write(at, len)?;
+        self.state.changes.begin(at..at + len);
+        let done = make(self);
+        self.state.changes.end(&(at..at + len));
+        done
+    }
+
     fn check_write(&self, at: u64, len: u64) -> Result<()> {
         match &self.state.read_only_reason {
             Some(why) => Err(Failure::ReadOnly(why.clone())),
@@ -504,7 +542,10 @@ impl<'a> DeviceGuard<'a> {
             };
             recorder.note(self.service_start, op, from, to - from, item.hints);
         }
-        let changes = !matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Extents);
+        let changes = !matches!(
+            item.kind,
+            ClientRequestKind::Read | ClientRequestKind::Extents | ClientRequestKind::Isp
+        );
         if item.op == Some(ReqOp::Write) && result.is_ok() {
             self.device.unsynced.fetch_add(item.len, Ordering::Relaxed);
         }

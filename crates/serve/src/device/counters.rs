@@ -20,6 +20,8 @@ pub struct RequestCounters {
     pub flush: OpCounters,
     /// Queries for extents.
     pub extents: OpCounters,
+    /// Reads of the processing engine, in pieces.
+    pub isp: OpCounters,
     /// Coalesced flushes: they were skipped, because another flush had begun after their arrival
     /// and covered them.
     pub flushes_coalesced: u64,
@@ -38,11 +40,12 @@ impl RequestCounters {
             ClientRequestKind::Discard => &mut self.discard,
             ClientRequestKind::Flush => &mut self.flush,
             ClientRequestKind::Extents => &mut self.extents,
+            ClientRequestKind::Isp => &mut self.isp,
         }
     }
 
     /// Returns the counters of each type with its name, in the order of tables.
-    pub fn by_kind(&self) -> [(&'static str, &OpCounters); 6] {
+    pub fn by_kind(&self) -> [(&'static str, &OpCounters); 7] {
         [
             ("read", &self.read),
             ("write", &self.write),
@@ -50,6 +53,7 @@ impl RequestCounters {
             ("discard", &self.discard),
             ("flush", &self.flush),
             ("extents", &self.extents),
+            ("isp", &self.isp),
         ]
     }
 }
@@ -63,6 +67,7 @@ pub(super) enum ClientRequestKind {
     Discard,
     Flush,
     Extents,
+    Isp,
 }
 
 /// Counters of one type of request.

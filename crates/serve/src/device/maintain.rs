@@ -73,7 +73,7 @@ impl Device {
     /// Executes background accesses to slow media as they become available, without the lock.
     fn run_deferred_jobs(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Acquire) && !self.is_stopping() {
-            let mut access = self.lock();
+            let mut access = self.lock_in_background();
             // The backend records the error, retries the access later, and reports it to the
             // requests that it concerns.
             if !matches!(access.run_one_deferred(), Ok(true)) {
@@ -136,7 +136,7 @@ impl<'a> MaintenanceLoop<'a> {
     /// Runs steps until a request arrives or no work is left.
     fn work(&mut self, seen: u64) {
         while !self.idle && !self.done() && self.device.request_count() == seen {
-            match self.device.lock().step(STEP_BUDGET) {
+            match self.device.lock_in_background().step(STEP_BUDGET) {
                 Ok(true) => std::thread::park_timeout(STEP_PAUSE),
                 // After an unexpected error the device is in read-only mode and has logged the
                 // reason. If no space is left, the next write reports it.

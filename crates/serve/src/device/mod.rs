@@ -6,8 +6,10 @@
 //! multi-conn.
 
 mod access;
+mod changes;
 mod counters;
 mod failure;
+mod in_storage;
 mod maintain;
 mod marked;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod tests;
 pub use access::DeviceGuard;
 pub use counters::{ConnectionCounters, OpCounters, RequestCounters};
 pub use failure::{Failure, FailureKind};
+pub use in_storage::DeviceExtents;
 pub use maintain::Maintenance;
 pub use marked::DeviceHints;
 
@@ -24,11 +27,14 @@ use crate::backend::{Backend, ReplyTime};
 use crate::hints::{HintOptions, HintRules, MarkedPart, ProcessHints};
 use crate::pace::PaceMeter;
 use crate::record::TraceRecorder;
+use changes::Changes;
 use frit_core::{Error, SECTOR_BYTES};
 use frit_trace::ReqOp;
+use in_storage::QueryGate;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -110,6 +116,8 @@ pub struct Device {
     meter: Option<Arc<PaceMeter>>,
     /// Hints by process; `None` without rules.
     processes: Option<ProcessHints>,
+    /// Queries of the processing engine, and the gate at which it waits for requests.
+    queries: QueryGate,
     log: Logger,
 }
 
@@ -128,6 +136,8 @@ struct DeviceState {
     hints: Option<Box<HintRules>>,
     /// Parts of the marked write in progress.
     parts: Vec<MarkedPart>,
+    /// Changes in progress, and the queries that they concern.
+    changes: Changes,
 }
 
 impl Device {
@@ -160,6 +170,7 @@ impl Device {
             layer_recorders: options.layer_recorders,
             meter: options.meter,
             processes: ProcessHints::new(processes),
+            queries: QueryGate::default(),
             log: options.log,
             state: Mutex::new(DeviceState {
                 backend: Some(backend),
@@ -169,6 +180,7 @@ impl Device {
                 bounce: Vec::new(),
                 hints: None,
                 parts: Vec::new(),
+                changes: Changes::default(),
             }),
         });
         for range in ranges {
@@ -227,7 +239,14 @@ impl Device {
 
     /// Takes the lock for some requests. The lock must not be held while waiting for anything else.
     pub fn lock(&self) -> DeviceGuard<'_> {
-        DeviceGuard::new(self, self.state.lock())
+        // The engine has to know of a request that waits for the lock.
+        let foreground = self.queries.enter();
+        DeviceGuard::new(self, self.state.lock(), foreground)
+    }
+
+    /// Takes the lock for work for which the processing engine does not wait.
+    pub(crate) fn lock_in_background(&self) -> DeviceGuard<'_> {
+        DeviceGuard::new(self, self.state.lock(), None)
     }
 
     /// Returns the reason of read-only mode, or `None` if writes are accepted.
@@ -255,6 +274,23 @@ impl Device {
             Some(backend) => Ok(f(&mut **backend)),
             None => Err(Failure::Stopping),
         }
+    }
+
+    /// Runs a command on the backend as [`Device::with`] does. It returns the bytes that it may have changed.
+    ///
+    /// # Errors
+    /// The device is closed.
+    pub(crate) fn with_change<T>(
+        &self,
+        command: impl FnOnce(&mut dyn Backend) -> (T, Range<u64>),
+    ) -> Result<T, Failure> {
+        let _foreground = self.queries.enter();
+        let mut state = self.state.lock();
+        let Some(backend) = &mut state.backend else { return Err(Failure::Stopping) };
+        let (done, changed) = command(&mut **backend);
+        // The lock is held since before the change, so no query has read the bytes meanwhile.
+        state.changes.note(&changed);
+        Ok(done)
     }
 
     /// Makes all writes of all clients that were completed before this call durable. Concurrent

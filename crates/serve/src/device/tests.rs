@@ -89,6 +89,7 @@ fn counters_say_what_was_asked() {
         ("discard", 1, 4096, 0),
         ("flush", 1, 0, 0),
         ("extents", 0, 0, 0),
+        ("isp", 0, 0, 0),
     ];
     assert_eq!(seen, expected);
     assert_eq!(c.read.service_ns.len(), 2);

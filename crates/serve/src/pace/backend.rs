@@ -85,6 +85,10 @@ impl Backend for PacedBackend {
         self.timed(0, |v| v.read(at, into))
     }
 
+    fn read_in_storage(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        self.timed(0, |v| v.read_in_storage(at, into))
+    }
+
     fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         self.timed(1, |v| v.write(at, data, hints))
     }

@@ -17,4 +17,5 @@ mod pace;
 mod record_layer;
 mod server;
 mod slow;
+mod volume_queries;
 mod zones;

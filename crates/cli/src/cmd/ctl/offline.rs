@@ -1,7 +1,7 @@
 //! Access to a volume without a server: it is opened for one request.
 
 use crate::cmd::serve::defaults;
-use frit_serve::ctl::wire::{ReportedZone, ZonedInfo};
+use frit_serve::ctl::wire::{IspAnswer, ReportedZone, ZonedInfo};
 use frit_serve::ctl::{
     self, ChangeAuthor, ChangeLog, HintChange, HintList, Param, ParamChange, RawMedium, Setting, apply,
     apply_saved, params as shown,
@@ -11,6 +11,7 @@ use frit_serve::metrics::{Stat, VolumeStat};
 use frit_serve::{Device, DeviceOptions};
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use serde_json::Value;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -77,6 +78,17 @@ pub(super) fn zones(dir: &Path) -> Result<(ZonedInfo, Vec<ReportedZone>)> {
     let zones = ctl::zones(&device);
     device.close().into_diagnostic()?;
     zones.map_err(|refused| miette!("{refused}"))
+}
+
+/// Executes an instruction of the processing engine.
+pub(super) fn isp(dir: &Path, instruction: &Value) -> Result<IspAnswer> {
+    let volume = open(dir, true)?;
+    let namespaces: Vec<_> =
+        volume.stack().namespaces().iter().map(|n| (n.name.clone(), n.range.clone())).collect();
+    let device = Device::new(Box::new(volume), DeviceOptions::default());
+    let done = ctl::Queries::new(&device).execute(&namespaces, instruction, &|| false);
+    device.close().into_diagnostic()?;
+    done.map_err(|refused| miette!("{refused}"))
 }
 
 /// Reads bytes of the volume, or of a medium.

@@ -134,6 +134,7 @@ impl ImageFiles {
         };
         let ino = match target {
             Target::Inode(number) => frit_fs::Ino(*number),
+            Target::Extents(_) => return Err(ResolveError::NotFile),
             Target::Name(path) => {
                 let path = self.directory.join(path);
                 let path =

@@ -211,6 +211,7 @@ impl OpenedVolume {
             stack: self.stack.clone(),
             defaults: self.defaults.clone(),
             exports: Vec::new(),
+            namespaces: self.namespaces.iter().map(|n| (n.name.clone(), n.range.clone())).collect(),
             pace: self.meter.clone(),
         }
     }

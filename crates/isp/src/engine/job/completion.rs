@@ -26,8 +26,8 @@ impl<O: Operation> Job<O> {
             if changed && self.request.instruction.fail_if_changed && result.is_ok() {
                 result = Err(Failure::new(
                     Status::Changed,
-                    "the file changed during the scan; write the instruction again, or without \
-                     \"fail_if_changed\" for results of a mixture of its states",
+                    "the data changed during the scan; give the instruction again, or without \
+                     \"fail_if_changed\" for results of a mixture of their states",
                 ));
             }
             self.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });

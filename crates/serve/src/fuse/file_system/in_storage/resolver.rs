@@ -45,6 +45,7 @@ impl<F: InStorage> CallerFiles<F> {
                 self.files.resolve_below(&self.caller, self.directory, path).map_err(refused)?
             }
             Target::Inode(number) => self.named_here(Ino(*number))?,
+            Target::Extents(_) => return Err(ResolveError::NotFile),
         };
         Arc::clone(&self.files).open_contents(&self.caller, attr.ino, writes).map_err(refused)
     }
