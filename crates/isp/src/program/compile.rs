@@ -1,6 +1,7 @@
 //! Compilation of modules, and the check that they are programs.
 
 use super::abi::{self, bad, check_imports};
+use super::cost;
 use super::host::{self, Host};
 use super::ticker::Ticker;
 use crate::outcome::{Failure, Status};
@@ -94,6 +95,7 @@ impl Compiler {
                 "the module is text; assemble it with \"wat2wasm\" or \"wasm-tools parse\", and name the result",
             ));
         }
+        cost::check(bytes)?;
         let module = Module::from_binary(&self.engine, bytes)
             .map_err(|error| bad(format!("the file is not a valid module of WebAssembly: {error:#}")))?;
         check_imports(&module)?;

@@ -6,6 +6,7 @@
 
 mod abi;
 mod compile;
+mod cost;
 mod host;
 mod instance;
 mod limits;

@@ -1,11 +1,13 @@
 //! Examples of the tree compared with plain references, over random files in small parts and pieces.
 
 use super::{answer, payload, program, request, rust_example, text_example};
-use crate::support::{Pieces, Setting, lines};
+use crate::support::{Pieces, Setting, lines, program as installed};
 use frit_isp::{ByteRange, Engine, Outcome, Status};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// File of few words and numbers, with lines, holes and bytes that are no text.
@@ -143,4 +145,72 @@ fn lines_are_sampled() {
     let outcome = super::run(&engine, draw, b"a\n");
     let (status, message) = super::failure(&outcome);
     assert!(status == Status::Program && message.contains("such as"), "{message}");
+}
+
+/// Compiles the example in C, if the compiler can.
+fn c_example() -> Option<Vec<u8>> {
+    if !installed("clang") || !installed("wasm-ld") {
+        return None;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("program.wasm");
+    let options = "--target=wasm32 -O2 -Wall -Wextra -Werror -nostdlib -Wl,--no-entry -o";
+    let mut clang = Command::new("clang");
+    clang.args(options.split(' ')).arg(&out).arg(super::directory().join("word_count.c"));
+    let output = clang.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(std::fs::read(out).unwrap())
+}
+
+#[test]
+fn a_program_in_c_counts_as_wc_does() {
+    let Some(module) = c_example() else { return };
+    compare(&module, None, |outcome, range, _, _| {
+        let mut wc = Command::new("wc");
+        let mut child =
+            wc.arg("-lwc").env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(range).unwrap();
+        let said = child.wait_with_output().unwrap().stdout;
+        let numbers = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let (found, expected) = (payload(outcome), String::from_utf8(said).unwrap());
+        let (found, expected) = (numbers(&found), numbers(&expected));
+        // wc does not count words of bytes that are not printed, so texts of others are compared in part.
+        let plain = range.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+        assert_eq!((&found[0], &found[2]), (&expected[0], &expected[2]));
+        assert!(!plain || found == expected, "{found:?}, {expected:?}");
+    });
+    let text = "two words\n and  three more \t\n\nlast".repeat(50);
+    let outcome = super::run(&Setting::plain().engine(), program(&module), text.as_bytes());
+    assert_eq!(payload(&outcome), format!("150 {} {}\n", 50 * 5 + 1, text.len()));
+}
+
+#[test]
+fn the_tutorial_ends_with_the_result_that_it_shows() {
+    let page = std::fs::read_to_string(super::directory().join("../../docs/guide/isp-programs.md")).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 2);
+    assert!(
+        page.contains("printf 'one\\nthe longest line\\nthree\\n'") && page.contains("\n17 bytes at 4\n")
+    );
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::copy(super::directory().join("frit.rs"), directory.path().join("frit.rs")).unwrap();
+    for (name, source) in [("one", blocks[0].to_owned()), ("parallel", blocks.concat())] {
+        let path = directory.path().join(format!("{name}.rs"));
+        std::fs::write(&path, source).unwrap();
+        let Some(module) = super::rust_program(&path) else { return };
+        let engine = Setting { threads: 3, part_bytes: 4, ..Setting::plain() }.engine();
+        let outcome = super::run(&engine, program(&module), b"one\nthe longest line\nthree\n");
+        assert_eq!(payload(&outcome), "17 bytes at 4\n", "{name}");
+        compare(&module, None, |outcome, range, offset, _| {
+            let mut longest = (0, 0);
+            for (at, line) in lines(range) {
+                let len = line.len() + usize::from(range.get(at + line.len()) == Some(&b'\n'));
+                if len > longest.0 {
+                    longest = (len, offset as usize + at);
+                }
+            }
+            assert_eq!(payload(outcome), format!("{} bytes at {}\n", longest.0, longest.1), "{name}");
+        });
+    }
 }

@@ -29,13 +29,20 @@ fn text_example(name: &str) -> Vec<u8> {
     wat::parse_file(directory().join(name)).unwrap()
 }
 
-/// Compiles an example in Rust, once. Returns `None` if the compiler has no library for WebAssembly.
+/// Compiles an example in Rust, once.
 fn rust_example(name: &str) -> Option<Vec<u8>> {
     static COMPILED: LazyLock<Mutex<HashMap<String, Vec<u8>>>> = LazyLock::new(Mutex::default);
     let mut compiled = COMPILED.lock().unwrap();
     if let Some(module) = compiled.get(name) {
         return Some(module.clone());
     }
+    let module = rust_program(&directory().join(format!("{name}.rs")))?;
+    compiled.insert(name.to_owned(), module.clone());
+    Some(module)
+}
+
+/// Compiles a program in Rust. Returns `None` if the compiler has no library for WebAssembly.
+fn rust_program(source: &Path) -> Option<Vec<u8>> {
     let target = ["--target", "wasm32-unknown-unknown"];
     let library = Process::new("rustc").args(target).args(["--print", "target-libdir"]).output().unwrap();
     if !Path::new(String::from_utf8(library.stdout).unwrap().trim()).exists() {
@@ -46,17 +53,10 @@ fn rust_example(name: &str) -> Option<Vec<u8>> {
     let out = place.path().join("program.wasm");
     let options = "--edition 2024 -O -D warnings -C panic=abort -C strip=symbols --crate-type cdylib";
     let mut rustc = Process::new("rustc");
-    rustc
-        .args(target)
-        .args(options.split(' '))
-        .arg("-o")
-        .arg(&out)
-        .arg(directory().join(format!("{name}.rs")));
-    let output = rustc.output().unwrap();
+    let output =
+        rustc.args(target).args(options.split(' ')).arg("-o").arg(&out).arg(source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let module = std::fs::read(out).unwrap();
-    compiled.insert(name.to_owned(), module.clone());
-    Some(module)
+    Some(std::fs::read(out).unwrap())
 }
 
 /// Instruction for a program in memory.

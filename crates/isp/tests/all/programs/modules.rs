@@ -54,6 +54,17 @@ fn a_wrong_module_is_named_with_its_fault() {
     for memory in ["(memory i64 1)", "(memory 1) (memory 1)", "(memory 1 1 shared)"] {
         cases.push((assembled(&format!("(module {memory})")), "not a valid module"));
     }
+    // Modules whose compilation takes long.
+    for (body, words) in [
+        (
+            format!("(func {})", "(drop (i32.const 1))".repeat(16_000)),
+            "the squares of the lengths of its functions",
+        ),
+        (format!("(func {})", "(local i32)".repeat(1001)), "1001 variables"),
+        ("(func)".repeat(10_001), "10003 functions"),
+    ] {
+        cases.push((assembled(&format!("(module {REST} {SCAN} {body})")), words));
+    }
     for (module, words) in cases {
         let (status, message) = failure(&run(&engine, program(&module), b"a\n"));
         assert!(status == Status::BadModule && message.contains(words), "{words}: {status:?}, {message}");
