@@ -86,8 +86,11 @@ impl Kind for Program {
                 return Err(Failure::new(Status::NotFound, format!("{target}: there are no files here")));
             }
         };
+        let programs = start.programs();
         let execution = Execution {
-            programs: start.programs(),
+            // The thread that ticks is started here, since those of the engine may have a low priority.
+            _running: programs.run()?,
+            programs,
             control: Arc::clone(&start.control),
             source: Arc::clone(&start.request.source),
             module,
@@ -108,6 +111,7 @@ struct Execution {
     argument: Option<Vec<u8>>,
     budget: Arc<Budget>,
     prepared: OnceLock<Prepared>,
+    _running: Running,
 }
 
 /// Compiled program, and the conditions of its instances.
@@ -115,7 +119,6 @@ struct Prepared {
     compiled: Arc<Compiled>,
     conditions: Conditions,
     load_ns: u64,
-    _running: Running,
 }
 
 /// Results of a program.
@@ -244,8 +247,7 @@ impl Operation for Execution {
             budget: Arc::clone(&self.budget),
         };
         let load_ns = began.elapsed().as_nanos() as u64;
-        let _running = self.programs.run()?;
-        let _ = self.prepared.set(Prepared { compiled, conditions, load_ns, _running });
+        let _ = self.prepared.set(Prepared { compiled, conditions, load_ns });
         Ok(())
     }
 

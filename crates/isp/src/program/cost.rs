@@ -41,10 +41,10 @@ pub(super) fn check(module: &[u8]) -> Result<(), Failure> {
                         range.start
                     )));
                 }
-                let mut locals = body.get_locals_reader().map_err(unreadable)?;
+                let mut locals = body.get_locals_reader().map_err(|error| unreadable(&error))?;
                 let mut variables = 0_u64;
                 for _ in 0..locals.get_count() {
-                    variables += u64::from(locals.read().map_err(unreadable)?.0);
+                    variables += u64::from(locals.read().map_err(|error| unreadable(&error))?.0);
                 }
                 if variables > VARIABLES_MAX {
                     return Err(bad(format!(
@@ -60,6 +60,6 @@ pub(super) fn check(module: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unreadable(error: wasmparser::BinaryReaderError) -> Failure {
+fn unreadable(error: &wasmparser::BinaryReaderError) -> Failure {
     bad(format!("the file is not a valid module of WebAssembly: {error}"))
 }
