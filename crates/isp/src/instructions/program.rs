@@ -51,7 +51,9 @@ pub struct ProgramAnswer {
     /// Fuel that all instances have used, if it was limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel_used: Option<u64>,
-    /// Time of reading and compiling the module in nanoseconds. It is short if the module was cached.
+    /// `true` if the module was compiled, and `false` if its compiled form was cached.
+    pub compiled: bool,
+    /// Time of reading and compiling the module in nanoseconds.
     pub load_ns: u64,
     /// Bytes that the program has emitted.
     #[serde(skip)]
@@ -117,6 +119,7 @@ struct Execution {
 /// Compiled program, and the conditions of its instances.
 struct Prepared {
     compiled: Arc<Compiled>,
+    was_compiled: bool,
     conditions: Conditions,
     load_ns: u64,
 }
@@ -234,7 +237,7 @@ impl Operation for Execution {
         let began = Instant::now();
         let counts_fuel = self.budget.grant().fuel.is_some();
         let bytes_max = self.control.options().programs.module_bytes_max;
-        let compiled = self.programs.load(&*self.module, counts_fuel, bytes_max)?;
+        let (compiled, was_compiled) = self.programs.load(&*self.module, counts_fuel, bytes_max)?;
         if self.argument.is_some() && !compiled.takes_argument {
             return Err(Failure::invalid(
                 "the program takes no \"argument\": it does not export the function \"start\"",
@@ -247,7 +250,7 @@ impl Operation for Execution {
             budget: Arc::clone(&self.budget),
         };
         let load_ns = began.elapsed().as_nanos() as u64;
-        let _ = self.prepared.set(Prepared { compiled, conditions, load_ns });
+        let _ = self.prepared.set(Prepared { compiled, was_compiled, conditions, load_ns });
         Ok(())
     }
 
@@ -290,7 +293,8 @@ impl Operation for Execution {
             Stop::Failure(failure) => failure,
             Stop::Overflow => Failure::new(Status::Internal, "results exceed their memory; please report it"),
         })?;
-        let (fuel_used, load_ns) = (self.budget.fuel_used(), self.prepared()?.load_ns);
-        Ok((Answer::Program(ProgramAnswer { fuel_used, load_ns, payload }), truncated))
+        let (fuel_used, prepared) = (self.budget.fuel_used(), self.prepared()?);
+        let (compiled, load_ns) = (prepared.was_compiled, prepared.load_ns);
+        Ok((Answer::Program(ProgramAnswer { fuel_used, compiled, load_ns, payload }), truncated))
     }
 }

@@ -49,17 +49,17 @@ impl std::fmt::Debug for Programs {
 }
 
 impl Programs {
-    /// Reads a module, and compiles it unless its compiled form is cached.
+    /// Reads a module, and compiles it unless its compiled form is cached. Returns `true` if it compiled.
     pub(crate) fn load(
         &self,
         module: &dyn Source,
         counts_fuel: bool,
         bytes_max: usize,
-    ) -> Result<Arc<Compiled>, Failure> {
+    ) -> Result<(Arc<Compiled>, bool), Failure> {
         let bytes = compile::read(module, bytes_max)?;
         let key = (*blake3::hash(&bytes).as_bytes(), counts_fuel);
         if let Some(found) = self.cached(&key) {
-            return Ok(found);
+            return Ok((found, false));
         }
         let compiled = Arc::new(self.compilers()?.compile(&bytes, counts_fuel)?);
         let mut cache = self.cache.lock();
@@ -70,7 +70,7 @@ impl Programs {
             let Some((_, oldest)) = cache.pop_front() else { break };
             total -= oldest.bytes();
         }
-        Ok(compiled)
+        Ok((compiled, true))
     }
 
     fn cached(&self, key: &Key) -> Option<Arc<Compiled>> {
