@@ -68,11 +68,14 @@ fn generated(input: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     let [shape, exports] = &*PARTS;
     config.available_imports = Some(shape.clone());
     config.exports = Some(exports.clone());
-    config.max_memories = 1;
+    // The exported memory comes in addition.
+    config.min_memories = 0;
+    config.max_memories = 0;
     config.max_memory32_bytes = 1 << 20;
     config.memory64_enabled = false;
     config.threads_enabled = false;
     config.gc_enabled = false;
+    config.reference_types_enabled = false;
     config.exceptions_enabled = false;
     config.tail_call_enabled = false;
     config.relaxed_simd_enabled = false;
