@@ -9,7 +9,7 @@ DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build dist demo test lint deny docs results unit guide test-peers test-s3 objects-live explore damage bench stress trees conform clean
+.PHONY: help toolchain clients wasm-target programs build dist demo test lint deny docs results unit guide test-peers test-s3 objects-live explore damage bench stress trees conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,17 @@ clients: ## what tests serve volumes to: installed as root on Debian, else named
 	      || echo "could not install$$missing: tests that need them are skipped" >&2; \
 	  else echo "tests that need$$missing are skipped: install them to run all" >&2; fi; fi
 
+# The library of the Rust compiler for programs in WebAssembly. Without it, their tests are skipped.
+wasm-target:
+	@rustc --print target-libdir --target wasm32-unknown-unknown | xargs test -d \
+	  || timeout 300 rustup target add wasm32-unknown-unknown >/dev/null 2>&1 \
+	  || echo "could not install the target wasm32-unknown-unknown: tests of programs in Rust are skipped" >&2
+
+programs: toolchain wasm-target ## the example programs for in-storage processing, out/programs (docs/guide/isp-programs.md)
+	@mkdir -p out/programs
+	for f in $(filter-out examples/isp/frit.rs,$(wildcard examples/isp/*.rs)); do rustc --edition 2024 --target wasm32-unknown-unknown -O \
+	  -C panic=abort -C strip=symbols --crate-type cdylib -o out/programs/$$(basename $$f .rs).wasm $$f; done
+
 build: toolchain ## the program, target/release/frit
 	$(CARGO) build --release --locked -p frit-cli
 
@@ -46,7 +57,7 @@ demo: build ## HFSL beside the same flash without PCM: a recording on which it l
 	@echo
 	@echo "The same with plots: out/demo.html"
 
-test: toolchain clients lint docs unit guide test-peers test-s3 ## everything that must pass
+test: toolchain clients wasm-target lint docs unit guide test-peers test-s3 ## everything that must pass
 
 lint:
 	$(CARGO) fmt --all --check

@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 target=${1:?usage: fuzz/run.sh TARGET|all SECONDS|FILE}
 what=${2:-60}
 if [ "$target" = all ]; then
-  for t in nbd hints volume toml media trace fs isp; do "$0" $t "$what"; done
+  for t in nbd hints volume toml media trace fs isp program; do "$0" $t "$what"; done
   exit
 fi
 

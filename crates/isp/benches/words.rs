@@ -120,7 +120,7 @@ fn run(engine: &Engine, source: &Arc<Memory>) -> Arc<Outcome> {
     let command = Command::Words(Words { words, positions: 16 });
     let instruction = Instruction::new(command, Target::Inode(1));
     let source: Arc<dyn Source> = Arc::<Memory>::clone(source);
-    engine.run(Request { instruction, source, destination: None })
+    engine.run(Request { instruction, source, module: None, destination: None })
 }
 
 fn engine(engine: &Engine, source: &Arc<Memory>) -> u64 {

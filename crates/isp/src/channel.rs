@@ -227,12 +227,16 @@ fn call(callbacks: &Mutex<Vec<Callback>>) {
 
 /// Finds the files of an instruction.
 fn resolve(instruction: Instruction, resolver: &dyn Resolver) -> Result<Request, Failure> {
+    let module = match instruction.module() {
+        Some(target) => Some(resolver.source(target).map_err(|error| unresolved(target, &error))?),
+        None => None,
+    };
     let source = resolver.source(&instruction.file).map_err(|error| unresolved(&instruction.file, &error))?;
     let destination = match instruction.destination() {
         Some(target) => Some(resolver.destination(target).map_err(|error| unresolved(target, &error))?),
         None => None,
     };
-    Ok(Request { instruction, source, destination })
+    Ok(Request { instruction, source, module, destination })
 }
 
 fn unresolved(target: &Target, error: &ResolveError) -> Failure {

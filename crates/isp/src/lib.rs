@@ -16,6 +16,7 @@ mod foreground;
 mod instructions;
 mod matcher;
 mod outcome;
+mod program;
 mod records;
 mod scan;
 mod search;
@@ -28,11 +29,12 @@ pub use foreground::{Foreground, ForegroundGuard};
 pub use instructions::{
     Aggregate, AggregateAnswer, Algorithm, Answer, ByteRange, Checksum, ChecksumAnswer, Command, Compute,
     Copy, CopyAnswer, Filter, FilterAnswer, GroupAnswer, Histogram, HistogramAnswer, Instruction,
-    MEMORY_BYTES_DEFAULT, RecordUnit, Regex, RegexAnswer, Select, SelectAnswer, WordAnswer, Words,
-    WordsAnswer,
+    MEMORY_BYTES_DEFAULT, Module, Program, ProgramAnswer, RecordUnit, Regex, RegexAnswer, Select,
+    SelectAnswer, WordAnswer, Words, WordsAnswer,
 };
 pub use matcher::Pattern;
 pub use outcome::{Failure, Outcome, Status, Work};
+pub use program::ProgramLimits;
 pub use records::{Comparison, Condition, Format};
 pub use search::{Kernel, Searcher, WORD_BYTES_MAX, WORDS_MAX};
 pub use source::{Destination, Extents, ResolveError, Resolver, Source, SourceError, Target};

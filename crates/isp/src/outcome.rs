@@ -28,6 +28,18 @@ pub enum Status {
     Format = 8,
     /// The engine failed; this is a bug.
     Internal = 9,
+    /// The module of a program is not valid, or does not have the functions of a program.
+    BadModule = 10,
+    /// A program did something that WebAssembly or the engine does not allow.
+    Trap = 11,
+    /// A program used more fuel than the instruction allows.
+    OutOfFuel = 12,
+    /// A program used more time of processors than the instruction allows.
+    OutOfTime = 13,
+    /// A program asked for more memory than the instruction allows.
+    OutOfMemory = 14,
+    /// A program reported a failure of its own.
+    Program = 15,
 }
 
 /// Reason why an instruction has no results.

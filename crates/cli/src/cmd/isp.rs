@@ -1,6 +1,7 @@
 //! `frit isp`: in-storage processing.
 
 mod channel;
+mod program;
 mod query;
 mod registers;
 mod run;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
   frit isp query log.txt error --image img --positions 3      in an image that is not mounted
   frit isp run /mnt '{\"filter\": {\"regex\": \"^E\"}, \"limit\": 10, \"file\": \"log.txt\"}'
   frit isp run /mnt '{\"checksum\": \"sha256\", \"file\": \"data.bin\"}'
+  frit isp program /mnt/top_k.wasm /mnt/numbers.txt --argument 5
   frit isp registers img                                      instructions in progress
 
 A program does the same with the command file .isp of each directory. See docs/reference/isp.md.")]
@@ -30,6 +32,8 @@ enum Command {
     Query(query::Args),
     /// Give an instruction in JSON, and print its result and payload.
     Run(run::Args),
+    /// Run a program in WebAssembly where a file lies, and print what it emits.
+    Program(program::Args),
     /// Show the registers of an image: the instructions since its mount.
     Registers(registers::Args),
 }
@@ -43,6 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Query(args) => query::run(args),
         Command::Run(args) => run::run(args),
+        Command::Program(args) => program::run(args),
         Command::Registers(args) => registers::run(args),
     }
 }

@@ -104,6 +104,56 @@ fn registers_and_command_files_can_be_missing() {
     refused(&["isp", "registers", text.to_str().unwrap()], "its first bytes are not");
 }
 
+/// Module that emits its argument, and a letter for the length of each piece.
+const MODULE: &str = r#"(module
+    (import "frit" "emit" (func $emit (param i32 i32) (result i32)))
+    (memory (export "memory") 2)
+    (func (export "buffer") (param i32) (result i32) (i32.const 16))
+    (func (export "start") (param i32 i32) (drop (call $emit (local.get 0) (local.get 1))))
+    (func (export "scan_lines") (param $at i32) (param $len i32) (param i64) (result i32)
+        (i32.store8 (i32.const 0) (i32.add (i32.const 97) (local.get $len)))
+        (call $emit (i32.const 0) (i32.const 1))))"#;
+
+#[test]
+fn a_program_processes_a_file_in_an_image() {
+    let place = tempfile::tempdir().unwrap();
+    let image = image(place.path(), &[]);
+    let files = frit_fs::Image::open(Path::new(&image), &frit_fs::OverlayOptions::default()).unwrap();
+    let fs = frit_fs::Fs::open(files, frit_fs::FsOptions::default()).unwrap();
+    let me = frit_fs::Caller::ROOT;
+    frit_fs::Paths::store(&fs, &me, "program.wasm", &wat::parse_str(MODULE).unwrap()).unwrap();
+    frit_fs::Paths::store(&fs, &me, "logs/b.txt", b"abc\nde").unwrap();
+    fs.close().unwrap();
+    let run = |more: &[&str]| {
+        let common = ["isp", "program", "program.wasm", "logs/b.txt", "--image", &image];
+        [&common[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let texts = |args: &[String]| good(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(texts(&run(&[])), "ec");
+    assert_eq!(texts(&run(&["--argument", "x="])), "x=ec");
+    assert_eq!(texts(&run(&["--offset", "4"])), "c");
+    assert_eq!(texts(&run(&["--length", "4", "--fuel", "1000", "--memory", "1M", "--time-ms", "500"])), "e");
+    let json = texts(&run(&["--json", "--fuel", "1000"]));
+    let line: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert!(
+        line["status"] == "ok" && line["fuel_used"].as_u64() > Some(0) && json.ends_with("\nec"),
+        "{json}"
+    );
+    let failed = |more: &[&str], words: &str| {
+        let args = run(more);
+        refused(&args.iter().map(String::as_str).collect::<Vec<_>>(), words);
+    };
+    failed(&["--fuel", "1"], "1 units of fuel");
+    failed(&["--memory", "64K"], "the limit is 65536");
+    failed(&["--time-ms", "99999999"], "this engine allows at most");
+    refused(
+        &["isp", "program", "no.wasm", "logs/b.txt", "--image", &image],
+        "\"no.wasm\": there is no such file",
+    );
+    refused(&["isp", "program", "logs/a.txt", "logs/b.txt", "--image", &image], "not a valid module");
+    refused(&["isp", "program", "/proc/version", "/proc/version"], "is not in a mounted file system of frit");
+}
+
 /// A mounted image, which is unmounted when this is dropped.
 struct Mounted(PathBuf);
 

@@ -8,48 +8,35 @@ mod completion;
 mod state;
 mod thread;
 
+use super::Request;
+use super::control::{Control, cancelled, cpu_ns};
 use super::pool::{Step, Steps};
-use super::reader::{Counters, cancelled};
-use super::{EngineOptions, Request, Ticket};
 use crate::outcome::{Failure, Status};
 use crate::scan::{self, Begin, Flow, Operation, Role};
 use parking_lot::{Mutex, MutexGuard};
 use state::{Phase, State};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
-use thread::{cpu_ns, guarded};
+use thread::guarded;
 
 pub(super) struct Job<O: Operation> {
     operation: O,
     request: Request,
-    options: Arc<EngineOptions>,
-    ticket: Ticket,
+    control: Arc<Control>,
     submitted: Instant,
-    counters: Counters,
-    /// `true` if no more bytes are needed.
-    stopped: AtomicBool,
     state: Mutex<State<O::Results>>,
 }
 
 impl<O: Operation> Job<O> {
-    pub(super) fn new(operation: O, request: Request, options: Arc<EngineOptions>, ticket: Ticket) -> Self {
+    pub(super) fn new(operation: O, request: Request, control: Arc<Control>) -> Self {
         let state = State::new(operation.sequential());
-        Self {
-            operation,
-            request,
-            options,
-            ticket,
-            submitted: Instant::now(),
-            counters: Counters::default(),
-            stopped: AtomicBool::new(false),
-            state: Mutex::new(state),
-        }
+        Self { operation, request, control, submitted: Instant::now(), state: Mutex::new(state) }
     }
 
     /// Number of parts that may be ahead of the merged ones.
     fn window(&self) -> u64 {
-        2 * self.options.threads as u64
+        2 * self.control.options.threads as u64
     }
 
     fn begin(&self, role: Role, sequential: bool) -> O::Results {
@@ -73,6 +60,8 @@ impl<O: Operation> Job<O> {
         match prepared {
             Ok((version, range)) => {
                 (state.version, state.range) = (version, range);
+                // It may follow from what the preparation has read.
+                state.sequential = self.operation.sequential();
                 self.divide(state);
             }
             Err(failure) => state.failure = Some(failure),
@@ -84,14 +73,14 @@ impl<O: Operation> Job<O> {
         let bytes = state.range.end - state.range.start;
         state.part_bytes = match self.operation.unit() {
             _ if state.sequential => bytes.max(1),
-            scan::Unit::Blocks(size) => self.options.part_bytes.next_multiple_of(size as u64),
-            _ => self.options.part_bytes,
+            scan::Unit::Blocks(size) => self.control.options.part_bytes.next_multiple_of(size as u64),
+            _ => self.control.options.part_bytes,
         };
         state.parts = bytes.div_ceil(state.part_bytes);
         (state.next, state.merged, state.restart) = (0, 0, false);
         state.waiting.clear();
         state.total = Some(self.begin(Role::Total, state.sequential));
-        self.stopped.store(false, Ordering::Relaxed);
+        self.control.stopped.store(false, Ordering::Relaxed);
     }
 
     /// Scans a part without the lock of the state.
@@ -107,7 +96,7 @@ impl<O: Operation> Job<O> {
         MutexGuard::unlocked(state, || {
             guarded(|| {
                 let mut reader = self.reader(range.clone());
-                let record_max = self.options.record_bytes_max;
+                let record_max = self.control.options.record_bytes_max;
                 let flow = scan::scan(
                     &self.operation,
                     &mut results,
@@ -133,7 +122,7 @@ impl<O: Operation> Job<O> {
                     Flow::Continue | Flow::Overflow => {}
                 }
                 if flow == Flow::Done || flow == Flow::Sequential {
-                    self.stopped.store(true, Ordering::Relaxed);
+                    self.control.stopped.store(true, Ordering::Relaxed);
                 }
             }
             Err(failure) => self.fail(state, failure),
@@ -141,8 +130,8 @@ impl<O: Operation> Job<O> {
     }
 
     fn fail(&self, state: &mut State<O::Results>, failure: Failure) {
-        let was_stopped = self.stopped.swap(true, Ordering::Relaxed);
-        if was_stopped && failure.status == Status::Cancelled && !self.ticket.is_cancelled() {
+        let was_stopped = self.control.stopped.swap(true, Ordering::Relaxed);
+        if was_stopped && failure.status == Status::Cancelled && !self.control.ticket.is_cancelled() {
             // The scan of a part ended early, because its results are not needed.
             return;
         }
@@ -183,7 +172,7 @@ impl<O: Operation> Job<O> {
             match self.scan(state, part, results) {
                 Ok((_, Flow::Sequential)) => {
                     state.restart = true;
-                    self.stopped.store(true, Ordering::Relaxed);
+                    self.control.stopped.store(true, Ordering::Relaxed);
                 }
                 Ok((_, Flow::Overflow)) => _ = state.waiting.insert(part, None),
                 Ok((results, Flow::Continue | Flow::Done)) => _ = state.waiting.insert(part, Some(results)),
@@ -207,7 +196,7 @@ impl<O: Operation> Job<O> {
 impl<O: Operation> Steps for Job<O> {
     fn step(&self) -> Step {
         let mut state = self.state.lock();
-        if self.ticket.is_cancelled() && state.failure.is_none() && state.phase != Phase::Complete {
+        if self.control.ticket.is_cancelled() && state.failure.is_none() && state.phase != Phase::Complete {
             self.fail(&mut state, cancelled());
         }
         let began = cpu_ns();
@@ -223,7 +212,7 @@ impl<O: Operation> Steps for Job<O> {
             step = Step::Worked;
         }
         state.busy -= 1;
-        self.counters.cpu_ns.fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
+        self.control.counters.cpu_ns.fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
         if state.busy > 0 {
             return if state.phase == Phase::Complete { Step::Finished } else { step };
         }
@@ -240,6 +229,6 @@ impl<O: Operation> Steps for Job<O> {
     }
 
     fn cancel(&self) {
-        self.ticket.cancel();
+        self.control.ticket.cancel();
     }
 }

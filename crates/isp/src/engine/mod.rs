@@ -1,16 +1,19 @@
 //! Engine: threads that execute instructions.
 
+mod control;
 mod job;
 mod pool;
 mod priority;
 mod reader;
 mod ticket;
 
+pub(crate) use control::{Control, cpu_ns};
 pub use ticket::Ticket;
 
 use crate::foreground::Foreground;
 use crate::instructions::{Command, Instruction};
 use crate::outcome::{Failure, Outcome};
+use crate::program::{ProgramLimits, Programs};
 use crate::scan::Operation;
 use crate::source::{Destination, Source};
 use job::Job;
@@ -35,6 +38,8 @@ pub struct EngineOptions {
     pub record_bytes_max: usize,
     /// Foreground requests to which the threads yield.
     pub foreground: Arc<Foreground>,
+    /// Upper limits of programs.
+    pub programs: ProgramLimits,
 }
 
 impl Default for EngineOptions {
@@ -47,6 +52,7 @@ impl Default for EngineOptions {
             inline_bytes: 256 << 10,
             record_bytes_max: 1 << 20,
             foreground: Arc::default(),
+            programs: ProgramLimits::default(),
         }
     }
 }
@@ -58,6 +64,8 @@ pub struct Request {
     pub instruction: Instruction,
     /// Data of `instruction.file`.
     pub source: Arc<dyn Source>,
+    /// Module of a program that is a file ([`Instruction::module`]).
+    pub module: Option<Arc<dyn Source>>,
     /// Place for copied data, if the instruction has one.
     pub destination: Option<Arc<dyn Destination>>,
 }
@@ -68,6 +76,7 @@ pub struct Request {
 pub struct Engine {
     pool: Arc<Pool>,
     options: Arc<EngineOptions>,
+    programs: Arc<Programs>,
 }
 
 impl Default for Engine {
@@ -87,6 +96,7 @@ impl Engine {
         Self {
             pool: Pool::new(options.threads, options.idle_priority, Arc::clone(&options.foreground)),
             options: Arc::new(options),
+            programs: Arc::default(),
         }
     }
 
@@ -106,7 +116,8 @@ impl Engine {
     #[must_use]
     pub fn submit(&self, request: Request) -> Ticket {
         let ticket = Ticket::new();
-        let start = Start { engine: self, ticket: &ticket, request };
+        let control = Arc::new(Control::new(Arc::clone(&self.options), ticket.clone()));
+        let start = Start { engine: self, control, request };
         if let Err(failure) = Command::start(start) {
             ticket.complete(Outcome::failed(failure));
         }
@@ -123,11 +134,16 @@ impl Drop for Engine {
 /// Start of an instruction whose operation is not yet known.
 pub(crate) struct Start<'a> {
     engine: &'a Engine,
-    ticket: &'a Ticket,
+    pub(crate) control: Arc<Control>,
     pub(crate) request: Request,
 }
 
 impl Start<'_> {
+    /// Compiled programs of the engine.
+    pub(crate) fn programs(&self) -> Arc<Programs> {
+        Arc::clone(&self.engine.programs)
+    }
+
     /// Starts the instruction with its operation.
     pub(crate) fn with<O: Operation>(self, operation: O) -> Result<(), Failure> {
         let options = &self.engine.options;
@@ -135,8 +151,9 @@ impl Start<'_> {
         // A destination may have to wait for requests that the caller's thread answers.
         let inline = range.end - range.start <= options.inline_bytes
             && self.request.destination.is_none()
+            && !operation.detached()
             && !options.foreground.is_active();
-        let job = Arc::new(Job::new(operation, self.request, Arc::clone(options), self.ticket.clone()));
+        let job = Arc::new(Job::new(operation, self.request, self.control));
         if inline {
             loop {
                 match job.step() {

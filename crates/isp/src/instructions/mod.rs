@@ -5,6 +5,7 @@ mod checksum;
 mod copy;
 mod filter;
 mod histogram;
+mod program;
 mod regex;
 mod select;
 mod words;
@@ -14,6 +15,7 @@ pub use checksum::{Algorithm, Checksum, ChecksumAnswer};
 pub use copy::{Copy, CopyAnswer, RecordUnit};
 pub use filter::{Filter, FilterAnswer};
 pub use histogram::{Histogram, HistogramAnswer};
+pub use program::{Module, Program, ProgramAnswer};
 pub use regex::{Regex, RegexAnswer};
 pub use select::{Select, SelectAnswer};
 pub use words::{WordAnswer, Words, WordsAnswer};
@@ -126,6 +128,8 @@ instructions! {
     Histogram => HistogramAnswer,
     /// Copy of records that match.
     Copy => CopyAnswer,
+    /// Program of the user.
+    Program => ProgramAnswer,
 }
 
 /// Memory for the results of an instruction that does not name a limit: 16 MiB.
@@ -180,5 +184,14 @@ impl Instruction {
     #[must_use]
     pub fn destination(&self) -> Option<&Target> {
         if let Command::Copy(copy) = &self.command { Some(&copy.to) } else { None }
+    }
+
+    /// File with the module of a program.
+    #[must_use]
+    pub fn module(&self) -> Option<&Target> {
+        match &self.command {
+            Command::Program(Program { module: Module::File(target), .. }) => Some(target),
+            _ => None,
+        }
     }
 }

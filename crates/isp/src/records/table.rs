@@ -48,7 +48,7 @@ impl Table {
             self.fields.iter().map(|field| column(field, names.as_deref())).collect::<Result<_, _>>()?
         };
         // A job prepares its operation once.
-        let _ = self.columns.set((columns, header.then(|| head.start())));
+        let _ = self.columns.set((columns, header.then(|| head.range().start)));
         Ok(())
     }
 

@@ -78,8 +78,14 @@ pub(crate) trait Operation: Send + Sync + 'static {
     /// Units of the views.
     fn unit(&self) -> Unit;
 
-    /// Returns `true` if the range has to be scanned as one part.
+    /// Returns `true` if the range has to be scanned as one part. It is asked again after the preparation.
     fn sequential(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if views take long, or read the source themselves: views are copies then, and the
+    /// caller's thread never executes the operation.
+    fn detached(&self) -> bool {
         false
     }
 
@@ -108,8 +114,8 @@ pub(crate) trait Operation: Send + Sync + 'static {
 
 /// Access to the beginning of the range.
 pub(crate) trait Head {
-    /// Position of the first byte of the range.
-    fn start(&self) -> u64;
+    /// Range of the instruction.
+    fn range(&self) -> Range<u64>;
 
     /// Returns the first bytes of the range, at most `len`.
     fn first(&self, len: usize) -> Result<Vec<u8>, Failure>;

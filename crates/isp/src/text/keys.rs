@@ -115,16 +115,24 @@ impl<'a> Keys<'a> {
         extents.flatten().ok_or_else(|| wrong(key, value, form))
     }
 
+    /// Reads bytes: a string, or `{"hex": "00ff"}`.
+    pub(crate) fn bytes(&self, key: &str, value: &Value) -> Result<Vec<u8>, Failure> {
+        as_bytes(value).ok_or_else(|| wrong(key, value, "a string, or bytes such as {\"hex\": \"00ff\"}"))
+    }
+
     /// Reads a list of words: strings, or bytes as `{"hex": "00ff"}`.
     pub(crate) fn words(&self, key: &str, value: &Value) -> Result<Vec<Vec<u8>>, Failure> {
         let form = || wrong(key, value, "a list of strings, or of bytes such as {\"hex\": \"00ff\"}");
-        let word = |item: &Value| match item {
-            Value::String(word) => Some(word.as_bytes().to_vec()),
-            Value::Object(object) if object.len() == 1 => from_hex(object.get("hex")?.as_str()?),
-            _ => None,
-        };
         let words = value.as_array().ok_or_else(form)?;
-        words.iter().map(|item| word(item).ok_or_else(form)).collect()
+        words.iter().map(|item| as_bytes(item).ok_or_else(form)).collect()
+    }
+}
+
+fn as_bytes(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Object(object) if object.len() == 1 => from_hex(object.get("hex")?.as_str()?),
+        _ => None,
     }
 }
 

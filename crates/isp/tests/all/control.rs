@@ -14,7 +14,12 @@ fn words() -> Command {
 }
 
 fn request(source: Arc<dyn Source>, command: Command) -> Request {
-    Request { instruction: Setting::plain().instruction(command, 1 << 20), source, destination: None }
+    Request {
+        instruction: Setting::plain().instruction(command, 1 << 20),
+        source,
+        module: None,
+        destination: None,
+    }
 }
 
 /// Endless file whose reads are counted.

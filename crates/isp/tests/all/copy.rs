@@ -22,7 +22,7 @@ fn run(
 ) -> Arc<Outcome> {
     let instruction = setting.instruction(Command::Copy(copy), memory);
     let source = setting.source(data);
-    setting.engine().run(Request { instruction, source, destination: Some(destination) })
+    setting.engine().run(Request { instruction, source, module: None, destination: Some(destination) })
 }
 
 proptest! {
@@ -59,7 +59,7 @@ fn a_copy_to_its_source_is_refused() {
     instruction.file = Target::name("copy").unwrap();
     let source = Arc::new(Pieces::new(*b"ab", &[]));
     let destination: Option<Arc<dyn Destination>> = Some(Arc::<Written>::default());
-    let outcome = setting.engine().run(Request { instruction, source, destination });
+    let outcome = setting.engine().run(Request { instruction, source, module: None, destination });
     assert_eq!(outcome.status(), Status::Invalid);
 }
 

@@ -11,6 +11,7 @@ mod foreign;
 mod lines;
 mod page;
 mod parsers;
+mod programs;
 mod records;
 mod sums;
 mod support;

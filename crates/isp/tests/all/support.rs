@@ -132,6 +132,7 @@ impl Setting {
             record_bytes_max: 1 << 20,
             idle_priority: false,
             foreground: Arc::new(Foreground::new(Duration::from_millis(1))),
+            programs: frit_isp::ProgramLimits::default(),
         })
     }
 
@@ -158,7 +159,7 @@ impl Setting {
     pub(crate) fn outcome(&self, data: &[u8], command: Command, memory_bytes: usize) -> Arc<Outcome> {
         let instruction = self.instruction(command, memory_bytes);
         let source = self.source(data);
-        self.engine().run(Request { instruction, source, destination: None })
+        self.engine().run(Request { instruction, source, module: None, destination: None })
     }
 
     /// Results of an instruction that is executed with enough memory.

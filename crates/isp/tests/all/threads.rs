@@ -57,7 +57,7 @@ impl Destination for Watched {
 
 fn request(source: &Arc<Watched>, command: Command, destination: Option<Arc<dyn Destination>>) -> Request {
     let instruction = Setting::plain().instruction(command, 1 << 20);
-    Request { instruction, source: Arc::<Watched>::clone(source), destination }
+    Request { instruction, source: Arc::<Watched>::clone(source), module: None, destination }
 }
 
 fn words() -> Command {

@@ -90,7 +90,7 @@ impl Queries {
             _ => RESULT_BYTES_MAX,
         });
         let source = Arc::new(DeviceExtents::new(&self.device, &ranges).map_err(invalid)?);
-        let request = Request { instruction, source: Arc::clone(&source) as _, destination: None };
+        let request = Request { instruction, source: Arc::clone(&source) as _, module: None, destination: None };
         let ticket = self.engine.submit(request);
         let outcome = loop {
             match ticket.wait_for(GONE_CHECK_INTERVAL) {
@@ -120,7 +120,12 @@ fn parse(instruction: &Value) -> Result<Instruction, Refused> {
                     client of the volume";
         return Err(invalid(what.into()));
     }
-    text::parse_for_volume(instruction).map_err(|failure| invalid(failure.message))
+    let instruction = text::parse_for_volume(instruction).map_err(|failure| invalid(failure.message))?;
+    if instruction.module().is_some() {
+        let what = "a volume has no files: give the module of the program as {\"hex\": …}";
+        return Err(invalid(what.into()));
+    }
+    Ok(instruction)
 }
 
 /// Returns the bytes of the volume to which the addresses of an instruction belong.

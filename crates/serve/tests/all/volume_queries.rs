@@ -212,6 +212,7 @@ fn wrong_extents_and_instructions_are_refused_with_their_reason() {
         (json!({"words": []}), "1 to 64"),
         (json!({"regex": "("}), "regex"),
         (json!({"copy": {"words": ["x"]}, "to": "f"}), "a volume has none"),
+        (json!({"program": "count.wasm"}), "a volume has no files: give the module of the program as"),
         (json!(["words"]), "not a JSON object"),
         (json!({"extents": []}), "exactly one of the keys"),
     ] {
@@ -237,6 +238,25 @@ fn a_name_space_has_its_own_addresses() {
     assert_eq!((&part["positions"], &part["addresses"]), (&json!([10]), &json!([10])));
     assert_eq!(found(json!({"words": ["word"], "namespace": "a"}))["count"], 0);
     assert_eq!(found(json!({"words": ["word"], "positions": 1}))["positions"], json!([4106]));
+}
+
+#[test]
+fn a_program_computes_on_extents() {
+    let device = device(MemoryBackend::new(1 << 20));
+    let text = b"a\nb\n".repeat(50_000);
+    let _ = device.lock().write(4096, &text, Hints::NONE).unwrap();
+    let target = DeviceTarget::new(device, VolumeInfo::default());
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/isp/line_count.wat");
+    let module: String = wat::parse_file(source).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+    let extents = [(100_000_u64, 70_001_u64), (0, 5000), (4097, 1)];
+    let shadow = [vec![0; 4096], text].concat();
+    let lines: usize = extents
+        .iter()
+        .map(|&(at, len)| shadow[at as usize..(at + len) as usize].iter().filter(|byte| **byte == b'\n').count())
+        .sum();
+    let answer = ask(&target, &json!({"program": {"hex": module}, "extents": extents})).unwrap();
+    let hex: String = format!("{lines}\n").bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!((&answer.result["status"], &answer.payload), (&json!("ok"), &hex), "{answer:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Outcome of a job.
 
-use super::super::reader::cancelled;
+use super::super::control::cancelled;
 use super::Job;
 use super::state::{Phase, State};
 use super::thread::guarded;
@@ -30,12 +30,12 @@ impl<O: Operation> Job<O> {
                      \"fail_if_changed\" for results of a mixture of their states",
                 ));
             }
-            self.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
+            self.control.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
         });
     }
 
     fn work_done(&self) -> Work {
-        let counters = &self.counters;
+        let counters = &self.control.counters;
         Work {
             bytes_scanned: counters.bytes.load(Ordering::Relaxed),
             wall_ns: self.submitted.elapsed().as_nanos() as u64,

@@ -1,4 +1,4 @@
-//! Reads, panics and processor time of the threads of a job.
+//! Reads and panics of the threads of a job.
 
 use super::super::reader::Reader;
 use super::Job;
@@ -16,22 +16,14 @@ pub(super) fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T,
     })
 }
 
-/// Time of a processor that the current thread has used, in nanoseconds.
-pub(super) fn cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
-}
-
 impl<O: Operation> Job<O> {
     /// Access to the bytes of the job.
     pub(super) fn reader(&self, range: Range<u64>) -> Reader<'_> {
         Reader {
             source: &*self.request.source,
-            options: &self.options,
-            ticket: &self.ticket,
-            stopped: &self.stopped,
-            counters: &self.counters,
+            control: &self.control,
             range,
+            copy: self.operation.detached().then(Vec::new),
         }
     }
 }

@@ -63,6 +63,84 @@ fn instructions_reach_the_engine_and_results_come_back() {
     m.stop();
 }
 
+/// Assembles an example of `examples/isp`.
+fn module(name: &str) -> Vec<u8> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/isp");
+    wat::parse_file(directory.join(name)).unwrap()
+}
+
+#[test]
+fn programs_run_and_those_that_fail_are_stopped() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir(m.path("bin")).unwrap();
+    fs::create_dir(m.path("logs")).unwrap();
+    fs::write(m.path("bin/count.wasm"), module("line_count.wat")).unwrap();
+    fs::write(m.path("logs/a.txt"), "a line\n".repeat(100_000)).unwrap();
+    // A hole over several blocks and parts.
+    let sparse = File::create(m.path("logs/sparse")).unwrap();
+    sparse.write_all_at(b"\n\n", 9 << 20).unwrap();
+    let file = command(&m.at);
+    let program = |name: &str, target: &str, more: &str| {
+        format!(r#"{{"program": "bin/{name}.wasm", "file": "logs/{target}"{more}}}"#)
+    };
+    let counted = |target: &str, expected: &str| {
+        let said = ask(&file, &program("count", target, ""));
+        let payload = said.split_once('\n').unwrap().1.to_owned();
+        let rest = if payload.is_empty() {
+            let mut rest = [0; 64];
+            let len = (&file).read(&mut rest).unwrap();
+            String::from_utf8(rest[..len].to_vec()).unwrap()
+        } else {
+            payload
+        };
+        assert!(said.starts_with(r#"{"status":"ok""#) && rest == expected, "{said}{rest}");
+    };
+    counted("a.txt", "100000\n");
+    counted("sparse", "2\n");
+    for (name, more, status) in [
+        ("loops", r#", "time_ms": 30"#, "out-of-time"),
+        ("loops", r#", "fuel": 1000000"#, "out-of-fuel"),
+        ("grows", r#", "memory": 1048576"#, "out-of-memory"),
+        ("reads_out_of_range", "", "trap"),
+        ("reads_behind_the_file", "", "trap"),
+    ] {
+        fs::write(m.path(&format!("bin/{name}.wasm")), module(&format!("failing/{name}.wat"))).unwrap();
+        let said = ask(&file, &program(name, "a.txt", more));
+        assert!(
+            said.starts_with(&format!(r#"{{"status":"{status}","error":"the program"#)),
+            "{name}: {said}"
+        );
+        counted("a.txt", "100000\n");
+    }
+    // A closed command file ends a program, and the file can be read and written meanwhile.
+    let closed = command(&m.at);
+    (&closed).write_all(program("loops", "a.txt", r#", "time_ms": 600000"#).as_bytes()).unwrap();
+    let target = OpenOptions::new().read(true).write(true).open(m.path("logs/a.txt")).unwrap();
+    target.write_all_at(b"\n", 3).unwrap();
+    let mut byte = [0];
+    target.read_exact_at(&mut byte, 3).unwrap();
+    drop(closed);
+    counted("a.txt", "100001\n");
+    drop((file, sparse, target));
+    m.stop();
+}
+
+#[test]
+fn a_module_needs_the_right_to_read_it() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("count.wasm"), module("line_count.wat")).unwrap();
+    fs::write(m.path("f"), "1\n").unwrap();
+    let script = r#"exec 3<>.isp; echo '{"program": "count.wasm", "file": "f"}' >&3; head -n 1 <&3"#;
+    for (mode, uid, status) in
+        [(0o600, 0, "ok"), (0o600, 1000, "denied"), (0o644, 1000, "ok"), (0o311, 1000, "denied")]
+    {
+        fs::set_permissions(m.path("count.wasm"), fs::Permissions::from_mode(mode)).unwrap();
+        let said = sh_as(uid, &m.at, script);
+        assert!(said.starts_with(&format!(r#"{{"status":"{status}""#)), "{mode:o} {uid}: {said}");
+    }
+    m.stop();
+}
+
 #[test]
 fn a_command_file_is_neither_listed_nor_in_the_way() {
     let Some(m) = Mounted::new("") else { return };

@@ -1,0 +1,74 @@
+//! State that the threads of an instruction and its operation share: cancellation, the foreground gate,
+//! and the work done.
+
+use super::{EngineOptions, Ticket};
+use crate::outcome::{Failure, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Work of a job, counted by all its threads.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) bytes: AtomicU64,
+    pub(super) cpu_ns: AtomicU64,
+    pub(super) yields: AtomicU64,
+    pub(super) yielded_ns: AtomicU64,
+}
+
+/// Control of an instruction in execution.
+pub(crate) struct Control {
+    pub(super) options: Arc<EngineOptions>,
+    pub(super) ticket: Ticket,
+    /// `true` if no more bytes are needed.
+    pub(super) stopped: AtomicBool,
+    pub(super) counters: Counters,
+}
+
+impl Control {
+    pub(super) fn new(options: Arc<EngineOptions>, ticket: Ticket) -> Self {
+        Self { options, ticket, stopped: AtomicBool::new(false), counters: Counters::default() }
+    }
+
+    /// Configuration of the engine.
+    pub(crate) fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// Waits for foreground requests. A scan that has to stop fails.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.pass(&|| self.ticket.is_cancelled() || self.stopped.load(Ordering::Relaxed))
+    }
+
+    /// Waits for foreground requests. It fails only if the instruction is cancelled, and so also serves
+    /// results that are needed when no more bytes are.
+    pub(crate) fn check_cancelled(&self) -> Result<(), Failure> {
+        self.pass(&|| self.ticket.is_cancelled())
+    }
+
+    fn pass(&self, stop: &dyn Fn() -> bool) -> Result<(), Failure> {
+        if let Some(waited) = self.options.foreground.pass(stop) {
+            self.counters.yields.fetch_add(1, Ordering::Relaxed);
+            self.counters.yielded_ns.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
+        }
+        if stop() { Err(cancelled()) } else { Ok(()) }
+    }
+
+    /// Counts bytes that were read.
+    pub(crate) fn count_bytes(&self, bytes: u64) {
+        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Failure of a cancelled instruction.
+pub(super) fn cancelled() -> Failure {
+    Failure::new(
+        Status::Cancelled,
+        "the instruction was cancelled before its end; write it again to repeat it",
+    )
+}
+
+/// Time of a processor that the current thread has used, in nanoseconds.
+pub(crate) fn cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}

@@ -1,0 +1,97 @@
+//! Programs of users: WebAssembly modules, which wasmtime compiles and executes in a sandbox.
+//!
+//! A program has no access to anything but the bytes of one file, its argument, and its own memory. It
+//! has neither a clock nor random numbers. Its fuel, memory and processor time are limited.
+//! `docs/reference/isp.md` documents the functions of a program and of the engine.
+
+mod abi;
+mod compile;
+mod cost;
+mod host;
+mod instance;
+mod limits;
+mod ticker;
+
+pub(crate) use compile::{Compiled, Unit as ViewUnit};
+pub(crate) use host::{Conditions, Stop};
+pub(crate) use instance::Instance;
+pub(crate) use limits::Budget;
+pub use limits::ProgramLimits;
+pub(crate) use ticker::Running;
+
+use crate::outcome::Failure;
+use crate::source::Source;
+use compile::Compilers;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+/// Number of compiled modules that an engine keeps.
+const CACHED_MODULES: usize = 16;
+/// Bytes of modules whose compiled forms an engine keeps. A compiled form has about four times the bytes.
+const CACHED_MODULE_BYTES: usize = 8 << 20;
+
+/// Identity of a compiled module: the hash of its bytes, and if its code counts fuel.
+type Key = ([u8; 32], bool);
+
+/// Compiled modules of an engine.
+#[derive(Default)]
+pub(crate) struct Programs {
+    compilers: OnceLock<Compilers>,
+    /// The module that was used last is the last one.
+    cache: Mutex<VecDeque<(Key, Arc<Compiled>)>>,
+}
+
+impl std::fmt::Debug for Programs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Programs").field("cached", &self.cache.lock().len()).finish_non_exhaustive()
+    }
+}
+
+impl Programs {
+    /// Reads a module, and compiles it unless its compiled form is cached. Returns `true` if it compiled.
+    pub(crate) fn load(
+        &self,
+        module: &dyn Source,
+        counts_fuel: bool,
+        bytes_max: usize,
+    ) -> Result<(Arc<Compiled>, bool), Failure> {
+        let bytes = compile::read(module, bytes_max)?;
+        let key = (*blake3::hash(&bytes).as_bytes(), counts_fuel);
+        if let Some(found) = self.cached(&key) {
+            return Ok((found, false));
+        }
+        let compiled = Arc::new(self.compilers()?.compile(&bytes, counts_fuel)?);
+        let mut cache = self.cache.lock();
+        cache.retain(|(other, _)| *other != key);
+        cache.push_back((key, Arc::clone(&compiled)));
+        let mut total: usize = cache.iter().map(|(_, module)| module.bytes()).sum();
+        while cache.len() > CACHED_MODULES || total > CACHED_MODULE_BYTES {
+            let Some((_, oldest)) = cache.pop_front() else { break };
+            total -= oldest.bytes();
+        }
+        Ok((compiled, true))
+    }
+
+    fn cached(&self, key: &Key) -> Option<Arc<Compiled>> {
+        let mut cache = self.cache.lock();
+        let index = cache.iter().position(|(other, _)| other == key)?;
+        let found = cache.remove(index)?;
+        let compiled = Arc::clone(&found.1);
+        cache.push_back(found);
+        Some(compiled)
+    }
+
+    fn compilers(&self) -> Result<&Compilers, Failure> {
+        if let Some(compilers) = self.compilers.get() {
+            return Ok(compilers);
+        }
+        let compilers = Compilers::new()?;
+        Ok(self.compilers.get_or_init(|| compilers))
+    }
+
+    /// Begins a time in which programs run, and are interrupted every [`TICK`](ticker::TICK).
+    pub(crate) fn run(&self) -> Result<Running, Failure> {
+        self.compilers()?.ticker.run()
+    }
+}
