@@ -267,6 +267,17 @@ except OSError: print('no write')";
         assert!(!out.status.success() && said(&out).contains("PermissionError"), "{}", said(&out));
         let said = good(&as_nobody("open"));
         assert!(said.contains("no write"), "{said}");
+        // Holes are not filled by a request of somebody who may not write.
+        let ask = "import fcntl, os, struct, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+size = 5 * 8 + 400 * 24
+request = 3 << 30 | size << 16 | ord('F') << 8 | 0x73
+try: fcntl.ioctl(fd, request, bytearray(struct.pack('QQ', 0, 8192).ljust(size, b'\\0')))
+except PermissionError: print('refused')";
+        let holes =
+            ["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", "python3 -c \"$0\" \"$1\"", ask];
+        let out = good(&run("setpriv", &[&holes[..], &[p.path("open").to_str().unwrap()]].concat()));
+        assert!(out.contains("refused"), "{out}");
         if mode == 0o600 {
             assert!(said.contains("direct access needs permission to write the image"), "{said}");
         }

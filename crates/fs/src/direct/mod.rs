@@ -19,7 +19,8 @@ use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
-use crate::types::{Attr, Ino};
+use crate::permissions::{self, WRITE};
+use crate::types::{Attr, Caller, Ino};
 use frit_direct::messages::{EXTENTS, Extent, Lease};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -42,6 +43,12 @@ pub trait DirectFiles: Send + Sync {
     /// # Errors
     /// As for [`DirectFiles::direct_image`].
     fn register_client(&self) -> Result<u32>;
+
+    /// Fails if the caller may not write to the file.
+    ///
+    /// # Errors
+    /// The caller lacks permission, or the inode does not exist.
+    fn check_writer(&self, caller: &Caller, ino: Ino) -> Result<()>;
 
     /// Prepares a lease of a pinned file. Returns `true` if the file has a lease already. Otherwise no
     /// access is allowed before [`DirectFiles::grant`].
@@ -229,6 +236,13 @@ impl<M: Medium> DirectFiles for Fs<M> {
 
     fn register_client(&self) -> Result<u32> {
         Ok(self.leases()?.register())
+    }
+
+    fn check_writer(&self, caller: &Caller, ino: Ino) -> Result<()> {
+        let node = self.node(ino)?;
+        let state = node.state.read();
+        state.check_file()?;
+        permissions::check_access(caller, &state.inode, WRITE)
     }
 
     fn begin_lease(&self, ino: Ino) -> Result<bool> {

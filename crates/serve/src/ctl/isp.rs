@@ -90,7 +90,8 @@ impl Queries {
             _ => RESULT_BYTES_MAX,
         });
         let source = Arc::new(DeviceExtents::new(&self.device, &ranges).map_err(invalid)?);
-        let request = Request { instruction, source: Arc::clone(&source) as _, module: None, destination: None };
+        let request =
+            Request { instruction, source: Arc::clone(&source) as _, module: None, destination: None };
         let ticket = self.engine.submit(request);
         let outcome = loop {
             match ticket.wait_for(GONE_CHECK_INTERVAL) {

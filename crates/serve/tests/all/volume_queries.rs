@@ -252,7 +252,9 @@ fn a_program_computes_on_extents() {
     let shadow = [vec![0; 4096], text].concat();
     let lines: usize = extents
         .iter()
-        .map(|&(at, len)| shadow[at as usize..(at + len) as usize].iter().filter(|byte| **byte == b'\n').count())
+        .map(|&(at, len)| {
+            shadow[at as usize..(at + len) as usize].iter().filter(|byte| **byte == b'\n').count()
+        })
         .sum();
     let answer = ask(&target, &json!({"program": {"hex": module}, "extents": extents})).unwrap();
     let hex: String = format!("{lines}\n").bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -336,7 +338,8 @@ fn writes_beside_the_extents_disturb_no_query_and_writes_inside_show() {
                     }
                     // A short scan may lie between two writes.
                     let found = (0..200).map(|_| query(fail)).find(|found| found["changed"] == true);
-                    let found = found.unwrap_or_else(|| panic!("{name}: no query beside writes was disturbed"));
+                    let found =
+                        found.unwrap_or_else(|| panic!("{name}: no query beside writes was disturbed"));
                     if fail {
                         assert_eq!(found["status"], "changed", "{name}");
                         assert!(found["error"].as_str().unwrap().contains("changed during the scan"));

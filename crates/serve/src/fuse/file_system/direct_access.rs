@@ -7,14 +7,16 @@
 //! pages waits for requests that hold their locks, so that the threads that answer requests must not do it
 //! (`page_invalidation`).
 
+use super::in_storage::groups;
 use super::killpriv::{CAPABILITY, has_set_id};
 use super::unreported::UnreportedChanges;
 use frit_direct::messages::{
     EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
 };
-use frit_fs::{DirectFiles, Error, FileSystem, Ino, Result};
+use frit_fs::{Caller, DirectFiles, Error, FileSystem, Ino, Result};
 use fuser::{INodeNo, Notifier, ReplyIoctl, Request};
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -70,18 +72,40 @@ impl DirectAccess {
                 Ok(registration) => reply.ioctl(0, &encode_registration(registration)),
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
-            LEASE => {
-                match argument.split_first_chunk::<8>().map(|(from, rest)| (from, rest.first_chunk::<8>())) {
-                    Some((from, Some(to))) if !self.writeback => {
-                        let (from, to) = (u64::from_ne_bytes(*from), u64::from_ne_bytes(*to));
-                        // If the thread is gone, the reply is dropped, which answers with an error.
-                        let _ = self.requests.send(LeaseRequest { ino, from, to, reply });
-                    }
-                    _ => reply.error(fuser::Errno::EOPNOTSUPP),
+            LEASE => match self.lease(files, request, ino, argument) {
+                Ok(range) => {
+                    let (from, to) = (range.start, range.end);
+                    // If the thread is gone, the reply is dropped, which answers with an error.
+                    let _ = self.requests.send(LeaseRequest { ino, from, to, reply });
                 }
-            }
+                Err(e) => reply.error(super::convert::errno(&e)),
+            },
             _ => reply.error(fuser::Errno::ENOTTY),
         }
+    }
+
+    /// Returns the range of a request for a lease, if the program may have it.
+    fn lease<F: DirectFiles>(
+        &self,
+        files: &F,
+        request: &Request,
+        ino: Ino,
+        argument: &[u8],
+    ) -> Result<Range<u64>> {
+        let word = |at: usize| argument.get(at..at + 8)?.first_chunk().copied().map(u64::from_ne_bytes);
+        let (Some(from), Some(to)) = (word(0), word(8)) else {
+            return Err(Error::Invalid("a request for a lease has a range"));
+        };
+        if self.writeback {
+            return Err(Error::Unsupported("direct access to a mount with --writeback"));
+        }
+        if to > from {
+            // Holes are filled only for those who may write, whatever the descriptor is open for.
+            let groups = groups::of_process(request.pid());
+            let caller = Caller { uid: request.uid(), gid: request.gid(), groups, checked: true };
+            files.check_writer(&caller, ino)?;
+        }
+        Ok(from..to)
     }
 
     fn info<F: DirectFiles>(&self, files: &F) -> Result<(std::path::PathBuf, std::fs::Metadata)> {
@@ -137,7 +161,7 @@ fn grant<F: FileSystem + DirectFiles>(
     kernel: &OnceLock<Notifier>,
     unreported: &UnreportedChanges,
     ino: Ino,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
 ) -> Result<Box<Lease>> {
     // A write through the kernel removes these privileges, and a direct one does not.
     if has_set_id(&files.attr(ino)?) || files.xattr(ino, CAPABILITY).is_ok() {

@@ -2,7 +2,7 @@
 
 /// Returns the supplementary groups of the thread that sent a request. It waits for the answer, so they
 /// do not change meanwhile. Without an entry in /proc, there are none.
-pub(super) fn of_process(pid: u32) -> Vec<u32> {
+pub(in crate::fuse::file_system) fn of_process(pid: u32) -> Vec<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     groups_in(&status)
 }
