@@ -29,7 +29,7 @@ const RUN_ELSEWHERE: [&str; 10] = [
 
 /// Commands of an example that need files, clients or rights, and the tests that run the same
 /// subcommands on temporary ones.
-const OF_A_SEQUENCE: [(&[&str], &str, &str); 4] = [
+const OF_A_SEQUENCE: [(&[&str], &str, &str); 6] = [
     (
         &["create", "check", "scrub", "recover", "grow", "export", "import"],
         "a volume of the user, some of gigabytes",
@@ -41,6 +41,8 @@ const OF_A_SEQUENCE: [(&[&str], &str, &str); 4] = [
         "FUSE, and a path of the user",
         "crates/cli/tests/all/mount.rs",
     ),
+    (&["isp"], "a mount of the user, and files in it", "crates/cli/tests/all/isp.rs"),
+    (&["exec"], "a mount of the user, and programs", "crates/cli/tests/all/direct.rs"),
     (&["attach", "detach"], "root, FUSE and a loop device", "crates/cli/tests/attach.rs"),
 ];
 
@@ -87,7 +89,9 @@ fn reason(c: &Documented) -> (&'static str, &'static str) {
 /// Returns the table of the page: a row for each page, subcommand and reason.
 fn table() -> String {
     let all: Vec<Documented> = documented_commands().into_iter().filter(|c| c.whole).collect();
-    let in_readme = |c: &&Documented| c.page == "README.md" && c.words[1] != "reproduce";
+    let in_readme = |c: &&Documented| {
+        c.page == "README.md" && !["reproduce", "isp", "exec"].contains(&c.words[1].as_str())
+    };
     let mut run: Vec<String> = all.iter().filter(in_readme).map(text).collect();
     run.extend(RUN_ELSEWHERE.map(str::to_owned));
     let mut rows: Vec<([String; 3], usize)> = Vec::new();

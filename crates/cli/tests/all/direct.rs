@@ -87,8 +87,10 @@ impl Drop for Place {
 
 /// Returns the numbers of a report: reads and writes in memory, and accesses through the mount.
 fn report(said: &str) -> (u64, u64, u64) {
-    let line =
-        said.lines().rfind(|line| line.starts_with("frit exec: process")).unwrap_or_else(|| panic!("{said}"));
+    let line = said
+        .lines()
+        .rfind(|line| line.starts_with("[frit exec] process"))
+        .unwrap_or_else(|| panic!("{said}"));
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [reads, writes, through] = numbers[..] else { panic!("{line}") };
     (reads, writes, through)

@@ -32,7 +32,7 @@ extern "C" fn report() {
         return;
     }
     let text = format!(
-        "frit exec: process {}: {reads} reads and {writes} writes in memory, {through} through the mount\n",
+        "[frit exec] process {}: {reads} reads and {writes} writes in memory, {through} through the mount\n",
         sys::process()
     );
     // SAFETY: the text is valid for reading.
