@@ -17,6 +17,7 @@ mod names;
 mod options;
 mod page_invalidation;
 mod passthrough;
+mod placement;
 mod removed_dirs;
 mod reply;
 mod session;
