@@ -8,7 +8,7 @@ and beside a client that repeats queries. It needs nbdcopy, fio with NBD, grep a
 
 Example:
   scripts/bench_isp_volume.py
-  scripts/bench_isp_volume.py --stacks hfsl-small --seconds 10
+  scripts/bench_isp_volume.py --stacks HFSL --seconds 10
 """
 
 import argparse
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--frit", default=str(ROOT / "target/release/frit"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=4, help="of each run of fio")
-    parser.add_argument("--stacks", nargs="*", default=list(STACKS), help=f"of {', '.join(STACKS)}")
+    parser.add_argument("--stacks", nargs="*", default=list(STACKS), choices=list(STACKS), metavar="STACK", help=f"of {', '.join(STACKS)}")
     args = parser.parse_args()
     missing = [program for program in ["nbdcopy", "nbdinfo", "fio", "grep", "rg"] if not shutil.which(program)]
     if missing:

@@ -54,9 +54,12 @@ impl Queries {
     /// Creates the engine of a device. Its threads start with the first instruction.
     #[must_use]
     pub fn new(device: &Arc<Device>) -> Queries {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let engine = Engine::new(EngineOptions {
             // A thread that holds the lock has to run, so the engine has no lower priority of the system.
             idle_priority: false,
+            // One processor stays for clients, whose requests would wait for a time slice.
+            threads: processors.saturating_sub(1).max(1),
             chunk_bytes: CHUNK_BYTES,
             record_bytes_max: LINE_BYTES_MAX,
             foreground: device.foreground(),
