@@ -1,0 +1,85 @@
+//! Files whose reads and writes are measured.
+
+use super::ext4;
+use crate::kinds::this_machine::new_file;
+use crate::{Error, Result};
+use frit_fs::{Caller, FormatOptions, Fs, Mapped, OpenFile};
+use std::os::unix::fs::FileExt;
+
+/// Access to a file. The error is a message.
+pub(super) trait Target {
+    fn read(&self, at: u64, into: &mut [u8]) -> std::result::Result<(), String>;
+    fn write(&self, at: u64, data: &[u8]) -> std::result::Result<(), String>;
+}
+
+impl Target for std::fs::File {
+    fn read(&self, at: u64, into: &mut [u8]) -> std::result::Result<(), String> {
+        self.read_exact_at(into, at).map_err(|e| e.to_string())
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> std::result::Result<(), String> {
+        self.write_all_at(data, at).map_err(|e| e.to_string())
+    }
+}
+
+/// Returns an error if an access was cut.
+fn whole(done: std::result::Result<usize, frit_fs::Error>, len: usize) -> std::result::Result<(), String> {
+    match done {
+        Ok(n) if n == len => Ok(()),
+        Ok(n) => Err(format!("{n} of {len} bytes")),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+impl Target for frit_fs::File<'_, Mapped> {
+    fn read(&self, at: u64, into: &mut [u8]) -> std::result::Result<(), String> {
+        whole(self.read_at(at, into), into.len())
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> std::result::Result<(), String> {
+        whole(self.write_at(at, data), data.len())
+    }
+}
+
+/// The file systems of a measurement.
+pub(super) struct Places {
+    library: Fs<Mapped>,
+    tmpfs: tempfile::NamedTempFile,
+    ext4: std::result::Result<std::fs::File, String>,
+}
+
+impl Places {
+    /// Creates an image and a file on tmpfs, and EXT4 if `with_ext4` has no reason against it.
+    pub(super) fn new(bytes: u64, without_ext4: Option<&str>) -> Result<Places> {
+        let failed = Error::ThisMachine;
+        let image = new_file((bytes + bytes / 4 + (16 << 20)) / 4096 * 4096).map_err(failed)?;
+        let medium = Mapped::file(image.path())?;
+        let library = Fs::format(medium, FormatOptions { force: true, ..FormatOptions::default() })?;
+        let tmpfs = new_file(bytes).map_err(failed)?;
+        let ext4 = without_ext4.map_or_else(|| ext4::file(bytes), |why| Err(why.to_owned()));
+        Ok(Places { library, tmpfs, ext4 })
+    }
+
+    /// Returns the reason why EXT4 is missing.
+    pub(super) fn ext4_missing(&self) -> Option<String> {
+        self.ext4.as_ref().err().cloned()
+    }
+
+    /// Returns the file of the library.
+    pub(super) fn library_file(&self) -> Result<frit_fs::File<'_, Mapped>> {
+        Ok(self.library.open_file(&Caller::ROOT, "file", OpenFile::CREATE)?)
+    }
+
+    /// Returns the files with their names: that of the library, which is given, and those of the kernel.
+    pub(super) fn targets<'t>(
+        &'t self,
+        library: &'t frit_fs::File<'t, Mapped>,
+    ) -> Vec<(&'static str, &'t dyn Target)> {
+        let mut all: Vec<(&'static str, &dyn Target)> =
+            vec![(super::live::LIBRARY, library), (super::live::TMPFS, self.tmpfs.as_file())];
+        if let Ok(file) = &self.ext4 {
+            all.push((super::live::EXT4, file));
+        }
+        all
+    }
+}
