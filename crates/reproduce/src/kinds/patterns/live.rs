@@ -14,8 +14,10 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// Name of the library's file.
+/// Name of the library's file in memory on huge pages.
 pub(super) const LIBRARY: &str = "library";
+/// Name of the library's file in an image on tmpfs.
+pub(super) const LIBRARY_ON_TMPFS: &str = "library, image on tmpfs";
 /// Name of a file on tmpfs.
 pub(super) const TMPFS: &str = "tmpfs";
 /// Name of a file on EXT4.
@@ -64,7 +66,7 @@ pub struct LivePatternsOutcome {
 pub struct LivePatternRow {
     /// Name of the pattern.
     pub pattern: &'static str,
-    /// File: `library`, `tmpfs` or `EXT4`.
+    /// File: `library`, `library, image on tmpfs`, `tmpfs` or `EXT4`.
     pub file: &'static str,
     /// Speed in MB/s, by record size and round.
     pub mb_s: Vec<Vec<f64>>,
@@ -107,8 +109,8 @@ impl LivePatternsPlan {
         let parsed: std::result::Result<Vec<u64>, String> = records.iter().map(|r| size::parse(r)).collect();
         let mut records = parsed.map_err(|why| Error::Description { name: self.name.clone(), why })?;
         records.retain(|record| *record > 0 && file.is_multiple_of(*record));
-        // An image, a file on tmpfs, a device for EXT4 and its page cache.
-        let needed = 4 * ext4::device_bytes(file);
+        // Two images, a file on tmpfs, a device for EXT4 and its page cache.
+        let needed = 5 * ext4::device_bytes(file);
         let mut outcome = LivePatternsOutcome {
             name: self.name.clone(),
             machine: ThisMachine::now(),
@@ -123,7 +125,7 @@ impl LivePatternsPlan {
         }
         let places = Places::new(file, quick.map(|_| "a quick run mounts nothing"))?;
         outcome.ext4_skipped = places.ext4_missing();
-        let library = places.library_file()?;
+        let library = places.library_files()?;
         let rounds = if quick.is_some() { QUICK_ROUNDS } else { self.rounds };
         self.fill(&mut outcome, &places.targets(&library), rounds, note)?;
         Ok(outcome)

@@ -1,6 +1,7 @@
 //! Files whose reads and writes are measured.
 
 use super::ext4;
+use super::live::{EXT4, LIBRARY, LIBRARY_ON_TMPFS, TMPFS};
 use crate::kinds::this_machine::new_file;
 use crate::{Error, Result};
 use frit_fs::{Caller, FormatOptions, Fs, Mapped, OpenFile};
@@ -44,20 +45,29 @@ impl Target for frit_fs::File<'_, Mapped> {
 /// The file systems of a measurement.
 pub(super) struct Places {
     library: Fs<Mapped>,
+    on_tmpfs: Fs<Mapped>,
     tmpfs: tempfile::NamedTempFile,
     ext4: std::result::Result<std::fs::File, String>,
 }
 
+/// The files of the library.
+pub(super) struct LibraryFiles<'p> {
+    memory: frit_fs::File<'p, Mapped>,
+    on_tmpfs: frit_fs::File<'p, Mapped>,
+}
+
 impl Places {
-    /// Creates an image and a file on tmpfs, and EXT4 if `with_ext4` has no reason against it.
+    /// Creates images in memory and on tmpfs, a file on tmpfs, and EXT4 if there is no reason against it.
     pub(super) fn new(bytes: u64, without_ext4: Option<&str>) -> Result<Places> {
         let failed = Error::ThisMachine;
-        let image = new_file((bytes + bytes / 4 + (16 << 20)) / 4096 * 4096).map_err(failed)?;
-        let medium = Mapped::file(image.path())?;
-        let library = Fs::format(medium, FormatOptions { force: true, ..FormatOptions::default() })?;
+        let image_bytes = (bytes + bytes / 4 + (16 << 20)) / 4096 * 4096;
+        let options = || FormatOptions { force: true, ..FormatOptions::default() };
+        let library = Fs::format(Mapped::anonymous(image_bytes)?, options())?;
+        let image = new_file(image_bytes).map_err(failed)?;
+        let on_tmpfs = Fs::format(Mapped::file(image.path())?, options())?;
         let tmpfs = new_file(bytes).map_err(failed)?;
         let ext4 = without_ext4.map_or_else(|| ext4::file(bytes), |why| Err(why.to_owned()));
-        Ok(Places { library, tmpfs, ext4 })
+        Ok(Places { library, on_tmpfs, tmpfs, ext4 })
     }
 
     /// Returns the reason why EXT4 is missing.
@@ -65,20 +75,26 @@ impl Places {
         self.ext4.as_ref().err().cloned()
     }
 
-    /// Returns the file of the library.
-    pub(super) fn library_file(&self) -> Result<frit_fs::File<'_, Mapped>> {
-        Ok(self.library.open_file(&Caller::ROOT, "file", OpenFile::CREATE)?)
+    /// Creates the files of the library.
+    pub(super) fn library_files(&self) -> Result<LibraryFiles<'_>> {
+        let (caller, options) = (Caller::ROOT, OpenFile::CREATE);
+        let memory = self.library.open_file(&caller, "file", options)?;
+        let on_tmpfs = self.on_tmpfs.open_file(&caller, "file", options)?;
+        Ok(LibraryFiles { memory, on_tmpfs })
     }
 
-    /// Returns the files with their names: that of the library, which is given, and those of the kernel.
+    /// Returns all files with their names.
     pub(super) fn targets<'t>(
         &'t self,
-        library: &'t frit_fs::File<'t, Mapped>,
+        library: &'t LibraryFiles<'t>,
     ) -> Vec<(&'static str, &'t dyn Target)> {
-        let mut all: Vec<(&'static str, &dyn Target)> =
-            vec![(super::live::LIBRARY, library), (super::live::TMPFS, self.tmpfs.as_file())];
+        let mut all: Vec<(&'static str, &dyn Target)> = vec![
+            (LIBRARY, &library.memory),
+            (LIBRARY_ON_TMPFS, &library.on_tmpfs),
+            (TMPFS, self.tmpfs.as_file()),
+        ];
         if let Ok(file) = &self.ext4 {
-            all.push((super::live::EXT4, file));
+            all.push((EXT4, file));
         }
         all
     }
