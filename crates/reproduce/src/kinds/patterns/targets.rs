@@ -46,7 +46,7 @@ impl Target for frit_fs::File<'_, Mapped> {
 pub(super) struct Places {
     library: Fs<Mapped>,
     on_tmpfs: Fs<Mapped>,
-    tmpfs: tempfile::NamedTempFile,
+    tmpfs: std::fs::File,
     ext4: std::result::Result<std::fs::File, String>,
 }
 
@@ -65,7 +65,8 @@ impl Places {
         let library = Fs::format(Mapped::anonymous(image_bytes)?, options())?;
         let image = new_file(image_bytes).map_err(failed)?;
         let on_tmpfs = Fs::format(Mapped::file(image.path())?, options())?;
-        let tmpfs = new_file(bytes).map_err(failed)?;
+        // It loses its name at once, so that a killed program leaves nothing.
+        let tmpfs = new_file(bytes).map_err(failed)?.into_file();
         let ext4 = without_ext4.map_or_else(|| ext4::file(bytes), |why| Err(why.to_owned()));
         Ok(Places { library, on_tmpfs, tmpfs, ext4 })
     }
@@ -88,11 +89,8 @@ impl Places {
         &'t self,
         library: &'t LibraryFiles<'t>,
     ) -> Vec<(&'static str, &'t dyn Target)> {
-        let mut all: Vec<(&'static str, &dyn Target)> = vec![
-            (LIBRARY, &library.memory),
-            (LIBRARY_ON_TMPFS, &library.on_tmpfs),
-            (TMPFS, self.tmpfs.as_file()),
-        ];
+        let mut all: Vec<(&'static str, &dyn Target)> =
+            vec![(LIBRARY, &library.memory), (LIBRARY_ON_TMPFS, &library.on_tmpfs), (TMPFS, &self.tmpfs)];
         if let Ok(file) = &self.ext4 {
             all.push((EXT4, file));
         }

@@ -4,7 +4,7 @@
 use super::command_file::ImageWithFile;
 use super::software::{self, SoftwareRun};
 use crate::kinds::machine_rules::RuleValue;
-use crate::kinds::this_machine::{Spread, ThisMachine, memory_missing, tmpfs};
+use crate::kinds::this_machine::{Spread, ThisMachine, memory_missing, new_file, tmpfs};
 use crate::{Error, Result};
 use frit_core::size;
 use frit_core::split_mix::mix;
@@ -12,6 +12,8 @@ use frit_isp::Engine;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -184,9 +186,10 @@ impl LiveQueryPlan {
     ) -> Result<LiveFile> {
         let contents = text(words, bytes);
         let image = ImageWithFile::new(&contents)?;
-        let place = tmpfs();
-        let failed = |source| Error::File { path: place.display().to_string(), source };
-        let mut file = tempfile::NamedTempFile::new_in(&place).map_err(failed)?;
+        // It loses its name at once, so that a killed program leaves nothing. Software opens it again.
+        let mut file = new_file(bytes).map_err(Error::ThisMachine)?.into_file();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let failed = |source| Error::File { path: tmpfs().display().to_string(), source };
         file.write_all(&contents).map_err(failed)?;
         drop(contents);
         // Not measured: it starts the threads, and creates the page tables.
@@ -194,8 +197,8 @@ impl LiveQueryPlan {
         let mut measured = LiveFile { file_bytes: bytes, counts, rounds: Vec::new() };
         for _ in 0..rounds {
             let (engine, of_engine) = image.query(engine, words)?;
-            let (software, of_software) = software::by_position(file.path(), self.block, words)?;
-            let (vector, of_vector) = software::by_vectors(file.path(), self.block, words)?;
+            let (software, of_software) = software::by_position(&path, self.block, words)?;
+            let (vector, of_vector) = software::by_vectors(&path, self.block, words)?;
             for (program, counts) in
                 [("the engine", of_engine), ("software", of_software), ("vector search", of_vector)]
             {
