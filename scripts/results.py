@@ -14,7 +14,8 @@ A block is the output of one command, between two markers that the page shows to
 The text around blocks is written by hand and stays. In a page, headings of the output are one level deeper, and lines
 of text are broken at 100 characters. The program
 is target/release/frit, or FRIT; the recordings are in ../shared/traces, or TRACES. Simulated results are the same in
-every run: only the line with the version and the commit changes. `make results` builds the program and runs the script.
+every run: only the line with the version and the commit changes. Results of this machine (ispfs) vary, so that --check
+finds differences there. `make results` builds the program and runs the script.
 """
 
 import argparse

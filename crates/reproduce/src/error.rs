@@ -33,6 +33,12 @@ pub enum Error {
     /// A volume did not recover correctly from a crash, or could not be crashed.
     #[error("recovery: {0}")]
     Recovery(String),
+    /// A measurement on this machine failed, or its results are wrong.
+    #[error("measurement on this machine: {0}")]
+    ThisMachine(String),
+    /// A file system on this machine failed.
+    #[error(transparent)]
+    Fs(#[from] frit_fs::Error),
     /// A run failed.
     #[error(transparent)]
     Replay(#[from] frit_replay::Error),

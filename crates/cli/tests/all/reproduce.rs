@@ -82,3 +82,18 @@ fn recordings_that_are_not_there_are_skipped_aloud() {
     assert!(err.contains("skipped fin1-spc") && out.contains("SKIPPED fin1-spc"), "{out}{err}");
     assert!(out.contains("Mean of the GENERATED workloads (gen-fin1)"), "{out}");
 }
+
+#[test]
+fn this_machine_stands_beside_the_modelled_one() {
+    let (out, _) = ok(&["ispfs.f9.requests", "--quick", "--quiet", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let query = &json["experiments"][0]["measured"]["query"];
+    assert!(query["live"]["machine"]["processors"].as_u64().unwrap() > 0, "{query}");
+    let of = |machine: &str| {
+        let own = |v: &&serde_json::Value| v["machine"] == machine && v["what"] == "requests, software";
+        query["verdicts"].as_array().unwrap().iter().find(own).unwrap()
+    };
+    // A quick run reads 1 MiB in blocks of 128 KiB: open, 8 blocks, the end, close.
+    assert_eq!((&of("this machine")["value"], &of("this machine")["range"][0]), (&11.0.into(), &11.0.into()));
+    assert!(of("board of the paper")["range"].is_null());
+}

@@ -16,6 +16,7 @@ mod query;
 mod recovery;
 mod software;
 mod theory;
+mod this_machine;
 mod wear;
 
 pub use caching::{
@@ -31,11 +32,17 @@ pub use figure::{BandVerdict, FigureOutcome, FigurePlan, FigureRow, FigureTable,
 pub use latency::{LatencyOutcome, LatencyPlan, LatencyPoint, LatencyRow};
 pub use machine_rules::{MachineRule, MachineVerdict, ModelledMachine};
 pub use missing::{NotMeasurable, NotMeasured};
-pub use patterns::{PatternRow, PatternsOutcome, PatternsPlan};
-pub use query::{MachineRow, QueryOutcome, QueryPlan};
+pub use patterns::{
+    LivePatternRow, LivePatternsOutcome, LivePatternsPlan, PatternRow, PatternsOutcome, PatternsPlan,
+};
+pub use query::{
+    EngineRun, LiveFile, LiveQueryOutcome, LiveQueryPlan, LiveRound, MachineRow, QueryOutcome, QueryPlan,
+    SoftwareRun,
+};
 pub use recovery::{CacheBytes, RecoveryOutcome, RecoveryPlan, RecoveryRow};
 pub use software::{PathTime, SoftwareOutcome, SoftwarePlan};
 pub use theory::{DeviceShape, TheoryOutcome, TheoryPlan};
+pub use this_machine::{Spread, ThisMachine};
 pub use wear::{WearOutcome, WearPlan, WearRow};
 
 use crate::Result;

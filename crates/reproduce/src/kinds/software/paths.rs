@@ -1,6 +1,7 @@
 //! The paths of a request, and their measured times.
 
 use super::{PathTime, SoftwarePlan};
+use crate::kinds::this_machine::Spread;
 use crate::{Error, Result};
 use frit_core::{Hints, ReadTarget, Sector, StackDevice, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack};
@@ -87,42 +88,16 @@ impl MeasuredPath {
         Ok(())
     }
 
-    pub(super) fn time(mut self) -> PathTime {
-        let (read_ns, read_range_ns) = median(&mut self.reads);
-        let (write_ns, write_range_ns) = median(&mut self.writes);
+    pub(super) fn time(self) -> PathTime {
+        let (reads, writes) = (Spread::of(self.reads), Spread::of(self.writes));
         PathTime {
             name: self.name,
             contains: self.contains,
-            read_ns,
-            write_ns,
-            read_range_ns,
-            write_range_ns,
+            read_ns: reads.median,
+            write_ns: writes.median,
+            read_range_ns: (reads.least, reads.most),
+            write_range_ns: (writes.least, writes.most),
             kernel: self.kernel,
         }
-    }
-}
-
-/// Returns the median, and the range.
-fn median(times: &mut [f64]) -> (f64, (f64, f64)) {
-    times.sort_by(f64::total_cmp);
-    let (first, last) = (times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0));
-    let n = times.len();
-    let middle = match n {
-        0 => 0.0,
-        _ if n % 2 == 1 => times[n / 2],
-        _ => (times[n / 2 - 1] + times[n / 2]) / 2.0,
-    };
-    (middle, (first, last))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_and_ranges() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), (2.0, (1.0, 3.0)));
-        assert_eq!(median(&mut [4.0, 1.0]), (2.5, (1.0, 4.0)));
-        assert_eq!(median(&mut []), (0.0, (0.0, 0.0)));
     }
 }

@@ -1,6 +1,14 @@
-//! Patterns of IOzone on the file system in virtual time, on modelled machines.
+//! Patterns of IOzone: on the file system in virtual time, on modelled machines, and on this machine.
 
-use super::machine_rules::{MachineRule, MachineVerdict, ModelledMachine, verdict_table, verdicts};
+mod ext4;
+mod live;
+mod targets;
+
+pub use live::{LivePatternRow, LivePatternsOutcome, LivePatternsPlan};
+
+use super::machine_rules::{
+    MachineRule, MachineVerdict, ModelledMachine, RuleValue, verdict_table, verdicts,
+};
 use super::{Measure, Present, Subject};
 use crate::outcome::{Cell, Outcome, OutcomePart, OutcomeTable};
 use crate::workbench::Workbench;
@@ -24,6 +32,8 @@ pub struct PatternsPlan {
     /// Machines.
     #[serde(rename = "machine")]
     pub machines: Vec<ModelledMachine>,
+    /// Measurement on the machine that runs the program.
+    pub live: Option<LivePatternsPlan>,
     /// Rules.
     #[serde(rename = "rule")]
     pub rules: Vec<MachineRule>,
@@ -36,6 +46,8 @@ pub struct PatternsOutcome {
     pub records: Vec<u64>,
     /// Rows, by machine and pattern.
     pub rows: Vec<PatternRow>,
+    /// Results on this machine.
+    pub live: Option<LivePatternsOutcome>,
     /// Verdicts on the rules.
     pub verdicts: Vec<MachineVerdict>,
 }
@@ -76,9 +88,18 @@ impl Measure for PatternsPlan {
             rows.extend(measure_one(machine, file, &records)?);
         }
         let is_wanted = |claim: &str| subject.claims.iter().any(|c| c.id == claim);
-        let value = |machine: &str, name: &str| value(&rows, machine, name);
+        let live = match &self.live {
+            Some(live) => {
+                Some(live.measure(&self.records, bench.options.quick.then_some(self.quick), note)?)
+            }
+            None => None,
+        };
+        let value = |machine: &str, name: &str| match &live {
+            Some(live) if live.name == machine => live.value(name),
+            _ => value(&rows, machine, name).map(RuleValue::Modelled),
+        };
         let verdicts = verdicts(subject.id, &self.rules, is_wanted, value)?;
-        Ok(PatternsOutcome { records, rows, verdicts })
+        Ok(PatternsOutcome { records, rows, live, verdicts })
     }
 }
 
@@ -112,11 +133,16 @@ fn measure_one(machine: &ModelledMachine, file: u64, records: &[u64]) -> Result<
 fn value(rows: &[PatternRow], machine: &str, name: &str) -> Option<f64> {
     let (pattern, of) = name.split_once('.')?;
     let row = rows.iter().find(|r| r.machine == machine && r.pattern.replace(' ', "-") == pattern)?;
+    of_records(&row.mb_s, of)
+}
+
+/// Returns a value of the speeds by record size.
+fn of_records(mb_s: &[f64], of: &str) -> Option<f64> {
     let (least, most) =
-        row.mb_s.iter().fold((f64::INFINITY, 0.0), |(l, m): (f64, f64), v| (l.min(*v), m.max(*v)));
+        mb_s.iter().fold((f64::INFINITY, 0.0), |(l, m): (f64, f64), v| (l.min(*v), m.max(*v)));
     match of {
-        "mean" => Some(row.mb_s.iter().sum::<f64>() / row.mb_s.len() as f64),
-        "smallest" => row.mb_s.first().copied(),
+        "mean" => Some(mb_s.iter().sum::<f64>() / mb_s.len() as f64),
+        "smallest" => mb_s.first().copied(),
         "flatness" => Some(least / most),
         _ => None,
     }
@@ -132,6 +158,8 @@ impl Present for PatternsOutcome {
             cells
         };
         let speeds = OutcomeTable { names: 2, head, rows: self.rows.iter().map(row).collect() };
-        Outcome::of(vec![OutcomePart::Table(verdict_table(&self.verdicts)), OutcomePart::Table(speeds)])
+        let mut parts = vec![OutcomePart::Table(verdict_table(&self.verdicts)), OutcomePart::Table(speeds)];
+        parts.extend(self.live.iter().flat_map(LivePatternsOutcome::parts));
+        Outcome::of(parts)
     }
 }

@@ -1,8 +1,15 @@
-//! Word query by in-storage processing and by software, on modelled machines.
+//! Word query by in-storage processing and by software, on modelled machines and on this machine.
 
-use super::machine_rules::{MachineRule, MachineVerdict, ModelledMachine, verdict_table, verdicts};
-use super::{Measure, Present, Subject};
-use crate::outcome::{Cell, Outcome, OutcomePart, OutcomeTable};
+mod command_file;
+mod live;
+mod present;
+mod software;
+
+pub use live::{EngineRun, LiveFile, LiveQueryOutcome, LiveQueryPlan, LiveRound};
+pub use software::SoftwareRun;
+
+use super::machine_rules::{MachineRule, MachineVerdict, ModelledMachine, RuleValue, verdicts};
+use super::{Measure, Subject};
 use crate::workbench::Workbench;
 use crate::{Error, Result};
 use frit_core::size;
@@ -20,6 +27,8 @@ pub struct QueryPlan {
     /// Machines.
     #[serde(rename = "machine")]
     pub machines: Vec<ModelledMachine>,
+    /// Measurement on the machine that runs the program.
+    pub live: Option<LiveQueryPlan>,
     /// Memory of the host in bytes, of which the programs have a share.
     #[serde(deserialize_with = "size::deserialize")]
     pub host_memory: u64,
@@ -33,6 +42,8 @@ pub struct QueryPlan {
 pub struct QueryOutcome {
     /// Rows, by machine and size.
     pub rows: Vec<MachineRow>,
+    /// Results on this machine.
+    pub live: Option<LiveQueryOutcome>,
     /// Verdicts on the rules.
     pub verdicts: Vec<MachineVerdict>,
 }
@@ -80,9 +91,15 @@ impl Measure for QueryPlan {
             rows.extend(report.rows.into_iter().map(named));
         }
         let is_wanted = |claim: &str| subject.claims.iter().any(|c| c.id == claim);
-        let value = |machine: &str, name: &str| self.value(&rows, machine, name);
+        let words = IspOptions::default().words;
+        let live = self.live.as_ref().map(|live| live.measure(&words, &files, bench.options.quick, note));
+        let live = live.transpose()?;
+        let value = |machine: &str, name: &str| match &live {
+            Some(live) if live.name == machine => live.value(name),
+            _ => self.value(&rows, machine, name).map(RuleValue::Modelled),
+        };
         let verdicts = verdicts(subject.id, &self.rules, is_wanted, value)?;
-        Ok(QueryOutcome { rows, verdicts })
+        Ok(QueryOutcome { rows, live, verdicts })
     }
 }
 
@@ -117,68 +134,4 @@ impl QueryPlan {
             _ => return None,
         })
     }
-}
-
-impl Present for QueryOutcome {
-    fn present(&self) -> Outcome {
-        let parts = vec![
-            OutcomePart::Table(verdict_table(&self.verdicts)),
-            OutcomePart::Table(speeds(&self.rows)),
-            OutcomePart::Table(resources(&self.rows)),
-        ];
-        Outcome::of(parts)
-    }
-}
-
-fn speeds(rows: &[MachineRow]) -> OutcomeTable {
-    let head =
-        ["machine", "file", "engine", "MB/s", "program", "MB/s", "software", "MB/s", "engine ×", "program ×"];
-    let seconds = |ns: frit_core::Nanos| Cell::Duration(ns.as_secs());
-    let row = |r: &MachineRow| {
-        let q = &r.query;
-        vec![
-            Cell::text(&r.machine),
-            Cell::Size(q.file_bytes),
-            seconds(q.isp.engine_ns),
-            Cell::number(q.isp.mb_s, 1),
-            seconds(q.isp.total_ns),
-            Cell::number(q.isp.total_mb_s, 1),
-            seconds(q.software.total_ns),
-            Cell::number(q.software.mb_s, 1),
-            Cell::number(q.ratio, 2),
-            Cell::number(q.total_ratio, 2),
-        ]
-    };
-    OutcomeTable::new(1, &head, rows.iter().map(row).collect())
-}
-
-fn resources(rows: &[MachineRow]) -> OutcomeTable {
-    let head = [
-        "machine",
-        "file",
-        "calls, ISP",
-        "calls, software",
-        "CPU, ISP",
-        "CPU, software",
-        "link bytes, ISP",
-        "link bytes, software",
-        "p99 of host reads, ×",
-    ];
-    let bytes = |bytes: Option<u64>| bytes.map_or(Cell::Missing, Cell::Count);
-    let row = |r: &MachineRow| {
-        let q = &r.query;
-        let p99 = q.foreground.as_ref().and_then(isp::ForegroundReport::p99_ratio);
-        vec![
-            Cell::text(&r.machine),
-            Cell::Size(q.file_bytes),
-            Cell::Count(q.isp.requests),
-            Cell::Count(q.software.requests),
-            Cell::percent(q.isp.cpu_share, 3),
-            Cell::percent(q.software.cpu_share, 0),
-            bytes(q.isp.link_bytes),
-            bytes(q.software.link_bytes),
-            p99.map_or(Cell::Missing, |p| Cell::number(p, 3)),
-        ]
-    };
-    OutcomeTable::new(1, &head, rows.iter().map(row).collect())
 }
