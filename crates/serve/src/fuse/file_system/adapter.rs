@@ -11,7 +11,6 @@ use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
 use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
 use super::passthrough::Passthrough;
-use super::placement::Placement;
 use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
@@ -41,7 +40,6 @@ pub(super) struct FsAdapter<F> {
     removed: RemovedDirs,
     commands: CommandFiles,
     direct: DirectAccess,
-    placement: Placement,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
     free_opendir: bool,
@@ -66,7 +64,6 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             removed: RemovedDirs::default(),
             commands,
             direct,
-            placement: Placement::new(),
             writeback: options.writeback,
             free_opendir: false,
         })
@@ -82,7 +79,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
     }
 
     fn lookup(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.placement.note(request, 0);
         // The kernel resolves a file handle by the name ".", also for files that are not
         // directories.
         let found = match name.as_bytes() {
@@ -96,8 +92,7 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         self.removed.forget(&*self.files, ino(number));
     }
 
-    fn getattr(&self, request: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.placement.note(request, 0);
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         reply::attr(reply, &self.passthrough, self.files.attr(ino(number)));
     }
 
@@ -119,7 +114,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        self.placement.note(request, 0);
         let mut changes = AttrChanges {
             mode: mode.map(permissions),
             uid,
@@ -162,31 +156,26 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        self.placement.note(request, 0);
         let Some(kind) = kind(mode) else { return reply.error(Errno::EINVAL) };
         let new = NewInode { kind, mode: permissions(mode), rdev, target: &[] };
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
-        self.placement.note(request, 0);
         let new = NewInode::directory(permissions(mode));
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        self.placement.note(request, 0);
         let new = NewInode::symlink(target.as_os_str().as_bytes());
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn unlink(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.placement.note(request, 0);
         reply::empty(reply, self.files.unlink(&caller(request), ino(dir), name.as_bytes()));
     }
 
     fn rmdir(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.placement.note(request, 0);
         let remove = || self.files.rmdir(&caller(request), ino(dir), name.as_bytes());
         reply::empty(reply, self.removed.removing(&*self.files, self.victim(request, dir, name), remove));
     }
@@ -201,7 +190,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        self.placement.note(request, 0);
         let Some(mode) = rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let (from, to) = ((ino(dir), name.as_bytes()), (ino(new_dir), new_name.as_bytes()));
         let rename = || self.files.rename(&caller(request), from, to, mode);
@@ -217,13 +205,11 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
     }
 
     fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.placement.note(request, 0);
         let linked = self.files.link(&caller(request), ino(number), ino(dir), name.as_bytes());
         reply::entry(reply, &self.passthrough, linked);
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.placement.note(request, 0);
         match self.open_file(request, ino(number), flags) {
             Ok(()) => {
                 if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino(number), flags) {
@@ -251,7 +237,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        self.placement.note(request, 0);
         match self.make_open(request, dir, name, mode, flags) {
             Ok(attr) => {
                 // A new file cannot have been written through a memory map yet.
@@ -281,7 +266,7 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
 
     fn read(
         &self,
-        request: &Request,
+        _: &Request,
         number: INodeNo,
         handle: FileHandle,
         at: u64,
@@ -290,7 +275,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.placement.note(request, len as usize);
         if self.commands.is_command(handle) {
             return self.commands.read(handle, len, reply);
         }
@@ -311,7 +295,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.placement.note(request, data.len());
         if self.commands.is_command(handle) {
             return self.commands.write(&self.files, request, handle, data, reply);
         }
@@ -334,7 +317,7 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
 
     fn release(
         &self,
-        request: &Request,
+        _: &Request,
         number: INodeNo,
         handle: FileHandle,
         _: OpenFlags,
@@ -342,14 +325,12 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.placement.note(request, 0);
         self.commands.release(&*self.files, handle);
         self.passthrough.release(ino(number));
         reply::empty(reply, self.files.unpin(ino(number)));
     }
 
-    fn fsync(&self, request: &Request, number: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        self.placement.note(request, 0);
+    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
         reply::empty(reply, self.files.sync_file(ino(number), data_only));
     }
 
@@ -362,8 +343,7 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR);
     }
 
-    fn readdir(&self, request: &Request, dir: INodeNo, _: FileHandle, from: u64, mut reply: ReplyDirectory) {
-        self.placement.note(request, 0);
+    fn readdir(&self, _: &Request, dir: INodeNo, _: FileHandle, from: u64, mut reply: ReplyDirectory) {
         match self.list(ino(dir), from, &mut reply) {
             Ok(()) => reply.ok(),
             Err(e) => reply.error(errno(&e)),
@@ -372,13 +352,12 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
 
     fn readdirplus(
         &self,
-        request: &Request,
+        _: &Request,
         dir: INodeNo,
         _: FileHandle,
         from: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        self.placement.note(request, 0);
         match self.list_plus(ino(dir), from, &mut reply) {
             Ok(()) => reply.ok(),
             Err(e) => reply.error(errno(&e)),

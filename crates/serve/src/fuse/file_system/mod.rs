@@ -17,7 +17,6 @@ mod names;
 mod options;
 mod page_invalidation;
 mod passthrough;
-mod placement;
 mod removed_dirs;
 mod reply;
 mod session;
