@@ -3,6 +3,8 @@
 use super::copy::{copy, copy_to_medium};
 use super::files::{Open, Piece, Window, get};
 use super::process;
+use super::slots;
+use super::status::file_status;
 use super::sys::{self, Fd, IoVec};
 use crate::segment::{FileState, Slot};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +35,7 @@ impl Access {
         // that the index is checked below.
         let index = unsafe { (&raw const (*window).lease.file).read_volatile() };
         let mount = open.mount();
-        let slot = process::slot(mount)?;
+        let slot = slots::slot(mount)?;
         let file = mount.segment().files.get(index as usize)?;
         // A signal handler that interrupted an access of its thread goes through the mount.
         if slot.access.load(Ordering::Relaxed) != 0 {
@@ -240,7 +242,7 @@ fn write_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refu
     let is_granted = match refused {
         Refused::NoLease if !open.is_due(request.len) => false,
         // A write that extends the file has no use for a lease.
-        Refused::NoLease if process::file_status(fd).is_none_or(|status| end > status.size) => {
+        Refused::NoLease if file_status(fd).is_none_or(|status| end > status.size) => {
             open.not_due();
             false
         }

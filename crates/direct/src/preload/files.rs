@@ -2,7 +2,10 @@
 //! extents. Memory of open files and windows is never returned to the kernel, so that a thread that
 //! comes late finds a value that it can check.
 
-use super::process::{self, Exclusive, Mount};
+use super::mounts::{self, Mount};
+use super::process::{self, Exclusive};
+use super::slots;
+use super::status::file_status;
 use super::sys::{self, Fd, next};
 use crate::messages::{EXTENTS, Extent, LEASE, Lease};
 use std::ffi::c_int;
@@ -106,14 +109,14 @@ pub(super) fn opened(fd: Fd, flags: c_int) {
     const REGULAR: u32 = 0o100_000;
     const TYPE: u32 = 0o170_000;
     let other = sys::O_APPEND | sys::O_DSYNC | (sys::O_SYNC & !sys::O_DSYNC) | sys::O_PATH;
-    if fd < FIRST || fd as usize >= FDS || flags & other != 0 || !process::has_mounts() {
+    if fd < FIRST || fd as usize >= FDS || flags & other != 0 || !mounts::has_mounts() {
         return;
     }
-    let Some(status) = process::file_status(fd) else { return };
+    let Some(status) = file_status(fd) else { return };
     if status.mode & TYPE != REGULAR || !process::is_active() || process::is_other_process() {
         return;
     }
-    let Some(mount) = process::mount_of(status.device) else { return };
+    let Some(mount) = mounts::mount_of(status.device) else { return };
     let Some(open) = take_open() else { return };
     let access = flags & sys::O_ACCMODE;
     open.position.store(0, Ordering::Relaxed);
@@ -208,7 +211,7 @@ pub(super) fn duplicated(old: Fd, new: Fd) {
 
 /// Gives the positions of all open files to the kernel.
 pub(super) fn demote_all() {
-    if !process::has_mounts() || !process::is_active() {
+    if !mounts::has_mounts() || !process::is_active() {
         return;
     }
     let errno = sys::errno();
@@ -378,7 +381,7 @@ fn free_old_windows() {
     while !window.is_null() {
         // SAFETY: windows on the list are valid, and only their readers use them besides.
         let (next, is_read) =
-            unsafe { ((*window).next, process::is_accessed((*window).mount, (*window).lease.file)) };
+            unsafe { ((*window).next, slots::is_accessed((*window).mount, (*window).lease.file)) };
         let list = if is_read { &OLD_WINDOWS } else { &FREE_WINDOWS };
         // SAFETY: as above.
         unsafe { (*window).next = list.load(Ordering::Relaxed) };

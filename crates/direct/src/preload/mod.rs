@@ -6,10 +6,14 @@
 //! it does not allocate memory with `malloc`, waits for no lock, and changes no error number.
 
 mod access;
+mod calls;
 mod copy;
 mod exports;
 mod files;
+mod mounts;
 mod process;
 mod report;
+mod slots;
+mod status;
 mod sys;
 mod trampolines;

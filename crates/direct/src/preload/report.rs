@@ -1,6 +1,6 @@
 //! Report at the end of a process, for `frit exec --report`.
 
-use super::{process, sys};
+use super::{slots, sys};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Environment variable that asks for the report.
@@ -26,7 +26,7 @@ extern "C" fn report() {
     if unsafe { sys::getenv(REPORT.as_ptr()) }.is_null() {
         return;
     }
-    let (reads, writes) = process::direct_accesses();
+    let (reads, writes) = slots::direct_accesses();
     let through = THROUGH_MOUNT.load(Ordering::Relaxed);
     if reads + writes + through == 0 {
         return;

@@ -3,7 +3,7 @@
 //! they are, also those of variadic functions, and vfork(2) returns twice to its caller: the code jumps
 //! to the C library instead of calling it.
 
-use super::exports::before_syscall;
+use super::calls::before_syscall;
 use super::files::{demote_all, forget, get};
 use super::process;
 use super::sys::{self, Fd, Next};

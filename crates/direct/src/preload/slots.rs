@@ -1,0 +1,102 @@
+//! Slots of the threads of this process in the shared memory of a mount.
+
+use super::copy;
+use super::mounts::{Mount, mounts};
+use super::process;
+use super::sys;
+use crate::segment::{SLOTS, Slot};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+thread_local! {
+    /// Slot of this thread with the mount that it belongs to and [`ANCESTORS`] at that time.
+    static SLOT: Cell<(*const Slot, *const Mount, u32)> =
+        const { Cell::new((std::ptr::null(), std::ptr::null(), 0)) };
+}
+
+/// Returns the slot of this thread for a mount that was prepared.
+#[inline]
+pub(super) fn slot(mount: &'static Mount) -> Option<&'static Slot> {
+    let (slot, of, ancestors) = SLOT.get();
+    if std::ptr::eq(of, mount) && ancestors == process::ancestors() {
+        // SAFETY: slots are in shared memory, which is never unmapped.
+        return Some(unsafe { &*slot });
+    }
+    find_slot(mount)
+}
+
+#[cold]
+fn find_slot(mount: &'static Mount) -> Option<&'static Slot> {
+    if !mount.is_registered() {
+        return None;
+    }
+    let (old, _, ancestors) = SLOT.get();
+    if !old.is_null() && ancestors == process::ancestors() {
+        // SAFETY: as in `slot`. A thread that uses several mounts has one slot at a time.
+        let old = unsafe { &*old };
+        if old.access.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        old.owner.store(0, Ordering::Release);
+        SLOT.set((std::ptr::null(), std::ptr::null(), 0));
+    }
+    let segment = mount.segment();
+    let owner = mount.owner();
+    let free = |slot: &Slot| {
+        let is_taken = slot.owner.load(Ordering::Relaxed) == 0
+            && slot.owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if is_taken {
+            slot.reads.store(0, Ordering::Relaxed);
+            slot.writes.store(0, Ordering::Relaxed);
+        }
+        is_taken
+    };
+    let ended = |slot: &Slot| {
+        // A thread of this process that has ended.
+        let thread = slot.thread.load(Ordering::Relaxed);
+        slot.owner.load(Ordering::Relaxed) == owner
+            && slot.access.load(Ordering::Relaxed) == 0
+            && thread != 0
+            // SAFETY: signal 0 only tests for the thread.
+            && unsafe { sys::raw_call(sys::SYS_TGKILL, sys::process() as usize, thread as usize, 0) } != 0
+            && slot.thread.compare_exchange(thread, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    };
+    let (index, slot) = segment
+        .slots
+        .iter()
+        .enumerate()
+        .take(SLOTS / 4)
+        .find(|(_, slot)| free(slot))
+        .or_else(|| segment.slots.iter().enumerate().find(|(_, slot)| ended(slot) || free(slot)))?;
+    slot.thread.store(u64::from(sys::thread()), Ordering::Release);
+    segment.head.slots_used.fetch_max(index as u32 + 1, Ordering::SeqCst);
+    copy::unblock();
+    SLOT.set((slot, mount, process::ancestors()));
+    Some(slot)
+}
+
+/// Returns the numbers of direct reads and writes of this process.
+pub(super) fn direct_accesses() -> (u64, u64) {
+    let mut sum = (0, 0);
+    for mount in mounts() {
+        if !mount.is_registered() {
+            continue;
+        }
+        let owner = mount.owner();
+        for slot in mount.segment().slots.iter().filter(|slot| slot.owner.load(Ordering::Relaxed) == owner) {
+            sum.0 += slot.reads.load(Ordering::Relaxed);
+            sum.1 += slot.writes.load(Ordering::Relaxed);
+        }
+    }
+    sum
+}
+
+/// Returns `true` if another thread of this process may be in an access to a file.
+pub(super) fn is_accessed(mount: &Mount, file: u32) -> bool {
+    if !mount.is_mapped() {
+        return false;
+    }
+    let segment = mount.segment();
+    let used = (segment.head.slots_used.load(Ordering::SeqCst) as usize).min(SLOTS);
+    segment.slots[..used].iter().any(|slot| slot.access.load(Ordering::SeqCst) as u32 == file + 1)
+}
