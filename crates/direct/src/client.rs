@@ -8,12 +8,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Environment variable with the devices of the mounts, as hexadecimal numbers separated by commas.
-pub const DEVICES: &str = "FRIT_DIRECT";
-
-/// Environment variable that asks for a report at the end of each process.
-pub const REPORT: &str = "FRIT_DIRECT_REPORT";
-
 unsafe extern "C" {
     fn ioctl(fd: c_int, request: u64, ...) -> c_int;
 }

@@ -3,14 +3,15 @@
 
 #[cfg(not(frit_preload))]
 mod client;
+pub mod environment;
 pub mod messages;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[allow(dead_code, unreachable_pub)]
+#[cfg_attr(not(frit_preload), allow(dead_code, unreachable_pub))]
 mod preload;
 pub mod segment;
 
 #[cfg(not(frit_preload))]
-pub use client::{DEVICES, REPORT, image_of};
+pub use client::image_of;
 
 /// The library for programs, a file for `LD_PRELOAD`. Empty on systems that it does not support.
 #[cfg(not(frit_preload))]

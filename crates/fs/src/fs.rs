@@ -37,6 +37,8 @@ pub struct Fs<M> {
     pub(crate) registers: RegisterAllocator,
     /// Leases of programs with direct access, created with the first one.
     pub(crate) leases: OnceLock<Leases>,
+    /// Held while the leases are created.
+    pub(crate) leases_creation: Mutex<()>,
     /// Exclusive while an inode moves from one directory to another, shared while names change in
     /// one.
     pub(crate) names: RwLock<()>,

@@ -212,6 +212,7 @@ impl<M: Medium> Fs<M> {
             orphans: Mutex::new(orphans),
             registers: RegisterAllocator::new(),
             leases: OnceLock::new(),
+            leases_creation: Mutex::new(()),
             names: RwLock::new(()),
             clock: options.clock,
             read_only: options.read_only,

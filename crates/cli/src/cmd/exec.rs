@@ -3,12 +3,14 @@
 mod library;
 
 use crate::output::print_stderr;
-use frit_direct::{DEVICES, REPORT, image_of};
+use frit_direct::environment::{DEVICES, REPORT};
+use frit_direct::image_of;
 use frit_serve::fuse::file_system::all_mounted;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::convert::Infallible;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -119,10 +121,15 @@ fn exec(args: &Args, mounts: &[Candidate]) -> Result<Infallible> {
             preload.push(OsStr::new(":"));
             preload.push(others);
         }
-        command.env("LD_PRELOAD", preload).env(DEVICES, devices.join(","));
+        command.env("LD_PRELOAD", preload).env(variable(DEVICES), devices.join(","));
         if args.report {
-            command.env(REPORT, "1");
+            command.env(variable(REPORT), "1");
         }
     }
     Err(command.exec()).into_diagnostic().wrap_err_with(|| format!("cannot run {}", name.display()))
+}
+
+/// Returns the name of an environment variable.
+fn variable(name: &CStr) -> &OsStr {
+    OsStr::from_bytes(name.to_bytes())
 }

@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-fn frit(args: &[&str]) -> Output {
+pub(crate) fn frit(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_frit")).args(args).output().unwrap()
 }
 
-fn said(o: &Output) -> String {
+pub(crate) fn said(o: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr))
 }
 
 #[track_caller]
-fn good(o: &Output) -> String {
+pub(crate) fn good(o: &Output) -> String {
     assert!(o.status.success(), "{}", said(o));
     String::from_utf8_lossy(&o.stdout).into()
 }

@@ -1,27 +1,14 @@
 //! `frit ctl query` and `frit ctl isp` beside programs of other projects: NBD clients write, the server is
 //! killed, and grep searches the exported image. Without these programs, the test is skipped.
 
+use super::control::{frit, good, said};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-fn frit(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frit")).args(args).output().unwrap()
-}
-
-fn said(o: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr))
-}
-
-#[track_caller]
-fn good(o: &Output) -> String {
-    assert!(o.status.success(), "{}", said(o));
-    String::from_utf8_lossy(&o.stdout).into()
-}
 
 fn have(program: &str, args: &[&str]) -> bool {
     let found = Command::new(program).args(args).output().is_ok_and(|o| o.status.success());

@@ -4,13 +4,12 @@ use super::copy;
 use super::process::{self, Exclusive};
 use super::status::{FileStatus, file_status};
 use super::sys::{self, Fd, next};
+use crate::environment::DEVICES;
 use crate::messages::{Extent, INFO, Info, POSSIBLE, REGISTER, Registration};
 use crate::segment::{MAGIC, SUFFIX, Segment, Slot};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Environment variable with the devices of the mounts, as hexadecimal numbers separated by commas.
-pub(super) const DEVICES: &std::ffi::CStr = c"FRIT_DIRECT";
 /// Maximum number of mounts.
 const MOUNTS: usize = 8;
 /// Number of bytes whose page table entries are made at once.
@@ -127,13 +126,16 @@ impl Mount {
             return true;
         }
         let Some(_exclusive) = Exclusive::try_new() else { return false };
-        if self.base.load(Ordering::Acquire).is_null() && self.map(fd).is_none() {
+        let mut registration = Registration::default();
+        // The first registration of all creates the shared memory.
+        // SAFETY: the request has this argument.
+        let is_registered = unsafe { sys::ioctl(fd, u64::from(REGISTER), &raw mut registration) } == 0;
+        let is_mapped = !self.base.load(Ordering::Acquire).is_null();
+        if !is_mapped && (!is_registered || self.map(fd).is_none()) {
             self.is_refused.store(true, Ordering::Release);
             return false;
         }
-        let mut registration = Registration::default();
-        // SAFETY: the request has this argument.
-        if unsafe { sys::ioctl(fd, u64::from(REGISTER), &raw mut registration) } != 0 {
+        if !is_registered {
             return false;
         }
         copy::install();
@@ -149,14 +151,9 @@ impl Mount {
         if info.is_null() {
             return None;
         }
-        // The first registration creates the shared memory.
-        let mut registration = Registration::default();
-        // SAFETY: the requests have these arguments; `info` is zeroed memory of the size of an `Info`.
+        // SAFETY: the request has this argument; `info` is zeroed memory of the size of an `Info`.
         let info = unsafe {
-            if sys::ioctl(fd, u64::from(INFO), info) != 0
-                || (*info).status != POSSIBLE
-                || sys::ioctl(fd, u64::from(REGISTER), &raw mut registration) != 0
-            {
+            if sys::ioctl(fd, u64::from(INFO), info) != 0 || (*info).status != POSSIBLE {
                 return None;
             }
             &mut *info

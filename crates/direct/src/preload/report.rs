@@ -1,10 +1,8 @@
 //! Report at the end of a process, for `frit exec --report`.
 
 use super::{slots, sys};
+use crate::environment::REPORT;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Environment variable that asks for the report.
-const REPORT: &std::ffi::CStr = c"FRIT_DIRECT_REPORT";
 
 /// Number of reads and writes of tracked files that went through the mount.
 static THROUGH_MOUNT: AtomicU64 = AtomicU64::new(0);

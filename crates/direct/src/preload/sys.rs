@@ -32,8 +32,6 @@ pub(super) const O_DSYNC: c_int = 0o10000;
 pub(super) const O_SYNC: c_int = 0o4010000;
 pub(super) const O_CLOEXEC: c_int = 0o2000000;
 pub(super) const O_PATH: c_int = 0o10000000;
-pub(super) const O_TMPFILE: c_int = 0o20200000;
-pub(super) const AT_FDCWD: c_int = -100;
 
 pub(super) const SEEK_SET: c_int = 0;
 pub(super) const SEEK_CUR: c_int = 1;
@@ -41,7 +39,6 @@ pub(super) const SEEK_CUR: c_int = 1;
 pub(super) const F_DUPFD: c_int = 0;
 pub(super) const F_SETFL: c_int = 4;
 pub(super) const F_GETLK: c_int = 5;
-pub(super) const F_SETLK: c_int = 6;
 pub(super) const F_SETLKW: c_int = 7;
 pub(super) const F_OFD_GETLK: c_int = 36;
 pub(super) const F_OFD_SETLKW: c_int = 38;

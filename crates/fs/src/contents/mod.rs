@@ -2,6 +2,7 @@
 
 mod allocate;
 pub(crate) mod external;
+mod fill;
 mod read;
 mod relocate;
 pub(crate) mod resize;
@@ -9,6 +10,7 @@ mod scan;
 mod seek;
 mod write;
 
+pub(crate) use fill::FILL_BYTES;
 pub use scan::FileContents;
 pub(crate) use write::FIXED_WORDS;
 

@@ -13,7 +13,7 @@ mod shared;
 
 pub(crate) use leases::Leases;
 
-use crate::contents::block_of;
+use crate::contents::{FILL_BYTES, block_of};
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::fs::Fs;
@@ -25,10 +25,6 @@ use frit_direct::messages::{EXTENTS, Extent, Lease};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-
-/// Holes around a write are filled in multiples of this number of bytes: a request costs as much as zeros
-/// for some hundred kilobytes.
-const FILL_BYTES: u64 = 1 << 20;
 
 /// File system whose files other programs can access directly.
 pub trait DirectFiles: Send + Sync {
@@ -76,12 +72,19 @@ impl<M: Medium> Fs<M> {
             return Ok(leases);
         }
         let image = self.direct_image()?;
-        let _one = self.orphans.lock();
+        let _creation = self.leases_creation.lock();
         if let Some(leases) = self.leases.get() {
             return Ok(leases);
         }
         let created = Leases::create(&image)?;
         Ok(self.leases.get_or_init(|| created))
+    }
+
+    /// Returns the lease of a file, if it has one: its index.
+    #[inline]
+    fn lease_of(&self, node: &Node) -> Option<(u32, &Leases)> {
+        let file = node.lease.load(Ordering::Acquire).checked_sub(1)?;
+        Some((file, self.leases.get()?))
     }
 
     /// Ends the lease of a file before its contents are used otherwise, and notes its accesses. The caller
@@ -96,11 +99,7 @@ impl<M: Medium> Fs<M> {
     /// Ends the lease of a file. Returns `false` if an access of a stopped program is still in progress:
     /// blocks of the file must not be freed or moved.
     pub(crate) fn end_lease(&self, node: &Node, state: &mut NodeState) -> bool {
-        let (Some(file), Some(leases)) =
-            (node.lease.load(Ordering::Acquire).checked_sub(1), self.leases.get())
-        else {
-            return true;
-        };
+        let Some((file, leases)) = self.lease_of(node) else { return true };
         let quiet = leases.forbid(file);
         self.note_accesses(node, state);
         if quiet {
@@ -112,11 +111,7 @@ impl<M: Medium> Fs<M> {
 
     /// Notes direct writes and reads: timestamps, and the count of changes.
     pub(crate) fn note_accesses(&self, node: &Node, state: &mut NodeState) {
-        let (Some(file), Some(leases)) =
-            (node.lease.load(Ordering::Acquire).checked_sub(1), self.leases.get())
-        else {
-            return;
-        };
+        let Some((file, leases)) = self.lease_of(node) else { return };
         let accessed = leases.take_accessed(file);
         if self.read_only {
             return;
@@ -137,8 +132,7 @@ impl<M: Medium> Fs<M> {
 
     /// Adds the times of direct writes to attributes.
     pub(crate) fn add_written_time(&self, node: &Node, attr: &mut Attr) {
-        let file = node.lease.load(Ordering::Acquire).checked_sub(1);
-        if let (Some(file), Some(leases)) = (file, self.leases.get())
+        if let Some((file, leases)) = self.lease_of(node)
             && let Some(at) = leases.written_at(file)
         {
             let at = at.min(self.clock.now());
@@ -150,31 +144,13 @@ impl<M: Medium> Fs<M> {
     /// Writes zeros to the holes of a range that a program is about to write, and to some around it. Programs
     /// with the lease look at the extents again.
     fn fill_for_write(&self, node: &Node, state: &mut NodeState, file: u32, range: Range<u64>) -> Result<()> {
-        static ZEROS: [u8; FILL_BYTES as usize] = [0; FILL_BYTES as usize];
         let Some(leases) = self.leases.get() else { return Ok(()) };
         if !leases.forbid(file) {
             return Err(Error::Busy);
         }
         self.note_accesses(node, state);
         let end = range.end.next_multiple_of(FILL_BYTES).min(state.inode.size);
-        let mut at = range.start / FILL_BYTES * FILL_BYTES;
-        while at < end {
-            let next = state.map.as_ref().and_then(|map| map.from(block_of(at)));
-            let extent = next.map(|e| (e.at * BLOCK, e.end() * BLOCK, e.written));
-            let to = match extent {
-                Some((from, to, true)) if from <= at => {
-                    at = to;
-                    continue;
-                }
-                Some((from, to, false)) if from <= at => to,
-                Some((from, ..)) => from,
-                None => end,
-            };
-            let len = (to.min(end) - at).min(FILL_BYTES);
-            let written = self.write_buffered(node, state, at, &ZEROS[..len as usize])?;
-            at += written as u64;
-        }
-        Ok(())
+        self.fill_holes(node, state, range.start / FILL_BYTES * FILL_BYTES..end)
     }
 
     /// Writes the written extents of a file from byte `lease.from` into the lease.
@@ -256,7 +232,7 @@ impl<M: Medium> DirectFiles for Fs<M> {
         if node.maps.load(Ordering::Acquire) > 0 {
             return Err(Error::Busy);
         }
-        if let Some(file) = node.lease.load(Ordering::Acquire).checked_sub(1) {
+        if let Some((file, _)) = self.lease_of(&node) {
             if leases.generation(file).is_some() {
                 return Ok(true);
             }
@@ -277,7 +253,7 @@ impl<M: Medium> DirectFiles for Fs<M> {
             self.end_lease(&node, &mut state);
             return Ok(false);
         }
-        let Some(file) = node.lease.load(Ordering::Acquire).checked_sub(1) else { return Ok(false) };
+        let Some((file, _)) = self.lease_of(&node) else { return Ok(false) };
         if lease.to > lease.from {
             let range = lease.from..lease.to.min(state.inode.size);
             self.fill_for_write(&node, &mut state, file, range)?;

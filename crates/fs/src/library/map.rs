@@ -1,7 +1,7 @@
 //! Maps of file ranges: access to contents in the memory of the medium, without copies.
 
 use super::File;
-use crate::contents::{block_from, block_of};
+use crate::contents::{FILL_BYTES, block_of};
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::fs::Fs;
@@ -49,7 +49,13 @@ impl<'fs, M: Medium> File<'fs, M> {
         if !self.options.write || self.options.append {
             return Err(Error::Unsupported("maps for reading of ranges with holes"));
         }
-        self.fs.fill_holes(&self.node, &map.range)?;
+        // Blocks that are written meanwhile are kept. Other threads use the file between the steps.
+        for from in map.range.clone().step_by(FILL_BYTES as usize) {
+            let to = (from + FILL_BYTES).min(map.range.end);
+            let mut state = self.node.state.write();
+            self.fs.load_map(self.node.ino, &mut state)?;
+            self.fs.fill_holes(&self.node, &mut state, block_of(from) * BLOCK..to)?;
+        }
         map.locate()?;
         Ok(map)
     }
@@ -154,24 +160,6 @@ impl<M: Medium> Drop for FileMap<'_, '_, M> {
 }
 
 impl<M: Medium> Fs<M> {
-    /// Writes zeros to the blocks of a range that were never written.
-    fn fill_holes(&self, node: &Node, range: &Range<u64>) -> Result<()> {
-        let zeros = [0; BLOCK as usize];
-        let end = range.end;
-        for block in block_of(range.start)..block_from(end) {
-            let mut state = node.state.write();
-            self.load_map(node.ino, &mut state)?;
-            let hole =
-                state.map.as_ref().and_then(|map| map.from(block)).is_none_or(|e| e.at > block || !e.written);
-            // A block that was written meanwhile is kept.
-            if hole {
-                let len = (state.inode.size - block * BLOCK).min(BLOCK) as usize;
-                self.write_state(node, &mut state, block * BLOCK, &zeros[..len])?;
-            }
-        }
-        Ok(())
-    }
-
     /// Fails if a map, or an access of a stopped program, needs the blocks of a file in their places.
     pub(crate) fn check_movable(&self, node: &Node, state: &mut NodeState) -> Result<()> {
         let is_needed = node.maps.load(Ordering::Acquire) > 0 || !self.end_lease(node, state);

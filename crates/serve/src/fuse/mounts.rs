@@ -136,22 +136,22 @@ pub fn mountpoints_of(source: &Path) -> io::Result<Vec<PathBuf>> {
 /// /proc cannot be read.
 pub(super) fn mountpoints_of_type(kind: &str) -> io::Result<Vec<PathBuf>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let at = |line: &str| {
-        let (before, after) = line.split_once(" - ")?;
-        let ours = after.split(' ').next()? == kind;
-        ours.then(|| before.split(' ').nth(4).map(unescape)).flatten()
-    };
-    Ok(list.lines().filter_map(at).collect())
+    Ok(mountpoints_where(&list, |found, _| found == kind))
 }
 
 /// Returns the directories at which a list of mounts (proc(5)) has a FUSE file system with this
 /// source.
 fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
+    mountpoints_where(list, |kind, of| kind.starts_with("fuse") && of == source)
+}
+
+/// Returns the directories of a list of mounts whose type and source are accepted.
+fn mountpoints_where(list: &str, is_wanted: impl Fn(&str, &Path) -> bool) -> Vec<PathBuf> {
     let at = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
-        let ours = after.next()?.starts_with("fuse") && unescape(after.next()?) == source;
-        ours.then(|| before.split(' ').nth(4).map(unescape)).flatten()
+        let (kind, source) = (after.next()?, unescape(after.next()?));
+        is_wanted(kind, &source).then(|| before.split(' ').nth(4).map(unescape)).flatten()
     };
     list.lines().filter_map(at).collect()
 }

@@ -1,10 +1,10 @@
 //! The file of the library for `LD_PRELOAD`.
 
+use frit_core::files;
 use frit_direct::LIBRARY;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -38,22 +38,18 @@ pub(super) fn install() -> Result<PathBuf> {
     hasher.write(LIBRARY);
     let path = dir.join(format!("{:016x}.so", hasher.finish()));
     if !is_library(&path) {
-        write(&dir, &path).into_diagnostic().wrap_err_with(failed)?;
+        write(&path).into_diagnostic().wrap_err_with(failed)?;
     }
     Ok(path)
 }
 
 /// Returns `true` if a file is the library.
 fn is_library(path: &Path) -> bool {
-    let mut bytes = Vec::with_capacity(LIBRARY.len());
-    File::open(path).is_ok_and(|mut file| file.read_to_end(&mut bytes).is_ok()) && bytes == LIBRARY
+    files::read(path, LIBRARY.len() as u64).is_ok_and(|bytes| bytes == LIBRARY)
 }
 
-/// Writes the file under another name first, so that no program loads a part of it.
-fn write(dir: &Path, path: &Path) -> std::io::Result<()> {
-    let new = dir.join(format!(".{}", std::process::id()));
-    let mut file = File::create(&new)?;
-    file.set_permissions(fs::Permissions::from_mode(0o755))?;
-    file.write_all(LIBRARY)?;
-    fs::rename(new, path)
+/// Writes the file, which replaces another one when it is complete, so that no program loads a part.
+fn write(path: &Path) -> std::io::Result<()> {
+    files::write(path, LIBRARY)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }

@@ -2,6 +2,7 @@
 //! mounted.
 
 use crate::cmd::image::{self, LockedImage, OverlayArgs};
+use frit_core::size;
 use frit_fs::{Caller, Paths};
 use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
 use frit_serve::fuse::file_system::EngineContents;
@@ -25,6 +26,17 @@ pub(super) struct ImageArgs {
     pub(super) image: Option<PathBuf>,
     #[command(flatten)]
     pub(super) changes: OverlayArgs,
+}
+
+/// Range of the file of an instruction.
+#[derive(clap::Args, Debug)]
+pub(super) struct RangeArgs {
+    /// First byte of the range.
+    #[arg(long, value_name = "BYTES", value_parser = size::parse, default_value = "0")]
+    pub(super) offset: u64,
+    /// Length of the range. [default: up to the end of the file]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
+    pub(super) length: Option<u64>,
 }
 
 /// Result of an instruction, and the work of this program for it.

@@ -1,6 +1,6 @@
 //! `frit isp program`.
 
-use super::channel::{ImageArgs, ask};
+use super::channel::{ImageArgs, RangeArgs, ask};
 use crate::output::print_bytes;
 use frit_core::size;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -27,12 +27,8 @@ pub(crate) struct Args {
     /// Limit of processor time, in milliseconds. [default: 10000]
     #[arg(long, value_name = "MS")]
     time_ms: Option<u64>,
-    /// First byte of the range to process.
-    #[arg(long, value_name = "BYTES", value_parser = size::parse, default_value = "0")]
-    offset: u64,
-    /// Length of the range. [default: up to the end of the file]
-    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
-    length: Option<u64>,
+    #[command(flatten)]
+    range: RangeArgs,
     #[command(flatten)]
     image: ImageArgs,
     /// Print the line of the result in JSON before the bytes of the program.
@@ -54,11 +50,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         ("fuel", args.fuel.map(|number| json!(number))),
         ("memory", args.memory.map(|bytes| json!(bytes))),
         ("time_ms", args.time_ms.map(|ms| json!(ms))),
-        ("length", args.length.map(|bytes| json!(bytes))),
+        ("length", args.range.length.map(|bytes| json!(bytes))),
     ];
     instruction.insert("program".into(), json!(module));
     instruction.insert("file".into(), json!(file));
-    instruction.insert("offset".into(), json!(args.offset));
+    instruction.insert("offset".into(), json!(args.range.offset));
     instruction.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     let answered = ask(&directory, &Value::Object(instruction).to_string(), &args.image)?;
     let (line, payload) = answered.parts();

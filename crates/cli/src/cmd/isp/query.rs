@@ -1,8 +1,7 @@
 //! `frit isp query`.
 
-use super::channel::{Answered, ImageArgs, ask};
+use super::channel::{Answered, ImageArgs, RangeArgs, ask};
 use crate::output::{print, print_bytes, right, table, text};
-use frit_core::size;
 use miette::{IntoDiagnostic, Result, miette};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,12 +20,8 @@ pub(crate) struct Args {
     /// Number of positions to locate of each word.
     #[arg(long, value_name = "N", default_value_t = 1)]
     positions: usize,
-    /// First byte of the range to search.
-    #[arg(long, value_name = "BYTES", value_parser = size::parse, default_value = "0")]
-    offset: u64,
-    /// Length of the range. [default: up to the end of the file]
-    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
-    length: Option<u64>,
+    #[command(flatten)]
+    range: RangeArgs,
     #[command(flatten)]
     image: ImageArgs,
     /// Print the result in JSON.
@@ -67,8 +62,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     instruction.insert("words".into(), json!(args.words));
     instruction.insert("positions".into(), json!(args.positions));
     instruction.insert("file".into(), json!(name));
-    instruction.insert("offset".into(), json!(args.offset));
-    if let Some(length) = args.length {
+    instruction.insert("offset".into(), json!(args.range.offset));
+    if let Some(length) = args.range.length {
         instruction.insert("length".into(), json!(length));
     }
     let answered = ask(directory, &Value::Object(instruction).to_string(), &args.image)?;

@@ -7,13 +7,13 @@
 //! pages waits for requests that hold their locks, so that the threads that answer requests must not do it
 //! (`page_invalidation`).
 
-use super::in_storage::groups;
 use super::killpriv::{CAPABILITY, has_set_id};
+use super::requester;
 use super::unreported::UnreportedChanges;
 use frit_direct::messages::{
     EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
 };
-use frit_fs::{Caller, DirectFiles, Error, FileSystem, Ino, Result};
+use frit_fs::{DirectFiles, Error, FileSystem, Ino, Result};
 use fuser::{INodeNo, Notifier, ReplyIoctl, Request};
 use std::io;
 use std::ops::Range;
@@ -84,6 +84,14 @@ impl DirectAccess {
         }
     }
 
+    /// Fails if the kernel keeps contents that the file system does not have.
+    fn check_mount(&self) -> Result<()> {
+        if self.writeback {
+            return Err(Error::Unsupported("direct access to a mount with --writeback"));
+        }
+        Ok(())
+    }
+
     /// Returns the range of a request for a lease, if the program may have it.
     fn lease<F: DirectFiles>(
         &self,
@@ -96,22 +104,16 @@ impl DirectAccess {
         let (Some(from), Some(to)) = (word(0), word(8)) else {
             return Err(Error::Invalid("a request for a lease has a range"));
         };
-        if self.writeback {
-            return Err(Error::Unsupported("direct access to a mount with --writeback"));
-        }
+        self.check_mount()?;
         if to > from {
             // Holes are filled only for those who may write, whatever the descriptor is open for.
-            let groups = groups::of_process(request.pid());
-            let caller = Caller { uid: request.uid(), gid: request.gid(), groups, checked: true };
-            files.check_writer(&caller, ino)?;
+            files.check_writer(&requester::caller_with_groups(request), ino)?;
         }
         Ok(from..to)
     }
 
     fn info<F: DirectFiles>(&self, files: &F) -> Result<(std::path::PathBuf, std::fs::Metadata)> {
-        if self.writeback {
-            return Err(Error::Unsupported("direct access to a mount with --writeback"));
-        }
+        self.check_mount()?;
         let image = files.direct_image()?;
         if image.as_os_str().len() > PATH_MAX {
             return Err(Error::Unsupported("direct access to an image whose path is too long"));
@@ -122,23 +124,12 @@ impl DirectAccess {
     }
 
     fn register<F: DirectFiles>(&self, files: &F, request: &Request) -> Result<Registration> {
-        self.info(files)?;
+        self.check_mount()?;
         // A program in another PID namespace cannot be observed.
-        let process = match request.pid() {
-            0 => return Err(Error::Unsupported("direct access from another PID namespace")),
-            thread => process_of(thread)?,
-        };
+        let process = requester::process(request)
+            .ok_or(Error::Unsupported("direct access from another PID namespace, or without /proc"))?;
         Ok(Registration { client: files.register_client()?, process })
     }
-}
-
-/// Returns the process of a thread.
-fn process_of(thread: u32) -> Result<u32> {
-    let path = format!("/proc/{thread}/status");
-    let status = std::fs::read_to_string(&path);
-    let status = status.map_err(|error| Error::Os { what: "cannot read", path: path.into(), error })?;
-    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    group.and_then(|group| group.trim().parse().ok()).ok_or(Error::Unsupported("direct access without /proc"))
 }
 
 /// Grants leases until the channel is closed.

@@ -19,6 +19,7 @@ mod page_invalidation;
 mod passthrough;
 mod removed_dirs;
 mod reply;
+mod requester;
 mod session;
 mod setup;
 mod stale;

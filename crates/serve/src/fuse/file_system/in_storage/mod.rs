@@ -1,7 +1,6 @@
 //! Command files of a mounted file system: instructions to the processing engine (ISPFS 3.1).
 
 mod contents;
-pub(super) mod groups;
 mod open_command;
 mod resolver;
 

@@ -1,8 +1,8 @@
 //! Open command files, each with a channel to the engine.
 
-use super::groups;
 use super::resolver::CallerFiles;
-use frit_fs::{COMMAND_NAME, Caller, Error, InStorage, Ino, Result};
+use crate::fuse::file_system::requester::caller_with_groups;
+use frit_fs::{COMMAND_NAME, Error, InStorage, Ino, Result};
 use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
 use fuser::{
     Errno, FileHandle, FopenFlags, INodeNo, Notifier, OpenFlags, PollEvents, PollNotifier, ReplyData,
@@ -139,8 +139,7 @@ impl CommandFiles {
             Ok(found) => found,
             Err(e) => return reply.error(super::super::convert::errno(&e)),
         };
-        let (uid, gid) = (request.uid(), request.gid());
-        let caller = Caller { uid, gid, groups: groups::of_process(request.pid()), checked: true };
+        let caller = caller_with_groups(request);
         let resolver = CallerFiles {
             files: Arc::clone(files),
             directory,
