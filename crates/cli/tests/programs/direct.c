@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -200,6 +201,9 @@ static void appends(void) {
     CHECK(fstat(fd, &status) == 0 && status.st_size == SIZE + 8);
     char buffer[8];
     CHECK(pread(fd, buffer, 8, SIZE) == 8 && memcmp(buffer, "tailmore", 8) == 0);
+    /* With O_APPEND, Linux appends whatever the position (pwrite(2), bugs). */
+    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 8, 0) == 8);
+    CHECK(pwrite(fd, "last", 4, 0) == 4 && fstat(fd, &status) == 0 && status.st_size == SIZE + 12);
     CHECK(ftruncate(fd, SIZE) == 0 && pread(fd, buffer, 8, SIZE) == 0);
     close(fd), close(other);
 }
@@ -265,6 +269,15 @@ static void processes(void) {
         has(buffer, 64, 0);
         close(fd);
     }
+    /* A descriptor of a child of vfork is none of its parent. */
+    fd = fresh(O_RDONLY);
+    child = vfork();
+    if (child == 0) {
+        dup2(fd, 300);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && pread(300, buffer, 10, 0) == -1 && errno == EBADF);
+    close(fd);
     FILE *lines;
     CHECK((lines = popen("echo a", "r")) && fgets(buffer, 64, lines) && pclose(lines) == 0);
     CHECK(system("true") == 0);
@@ -322,11 +335,34 @@ static void *reader(void *unused) {
     return 0;
 }
 
-/* Records of a writer are whole. */
+/* Of writes of one range at a time, one is there as a whole. */
+#define RECORD 400000
+#define WRITERS 2
+/* Waits for the other writer without sleeping, so that both write at the same time. */
+static void meet(int *arrived, int round) {
+    __atomic_add_fetch(arrived, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; __atomic_load_n(arrived, __ATOMIC_SEQ_CST) < (round + 1) * WRITERS; i++)
+        if (i > 100000) sched_yield();
+}
+static int begun, ended;
+/* One writer is slow, as each page of its zeros is a fault, and the other one begins later and is fast. */
 static void *writer(void *argument) {
-    unsigned char record[777];
-    memset(record, (int)(intptr_t)argument, sizeof record);
-    for (int i = 0; i < 3000; i++) CHECK(pwrite(shared_fd, record, sizeof record, 4090) == sizeof record);
+    int is_slow = argument == 0;
+    static unsigned char ones[RECORD], found[RECORD];
+    if (!is_slow) memset(ones, 1, RECORD);
+    for (int i = 0; i < 300; i++) {
+        unsigned char *record = ones;
+        if (is_slow) record = mmap(0, RECORD, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        meet(&begun, i);
+        for (volatile int wait = 0; !is_slow && wait < i * 200; wait++) {}
+        CHECK(pwrite(shared_fd, record, RECORD, 4090) == RECORD);
+        meet(&ended, i);
+        if (is_slow) {
+            munmap(record, RECORD);
+            CHECK(pread(shared_fd, found, RECORD, 4090) == RECORD);
+            for (size_t at = 1; at < RECORD; at++) CHECK(found[at] == found[0]);
+        }
+    }
     return 0;
 }
 
@@ -339,11 +375,8 @@ static void threads(void) {
     for (int i = 0; i < 8; i++) CHECK(pthread_create(&all[i], 0, reader, 0) == 0);
     for (int i = 0; i < 8; i++) pthread_join(all[i], 0);
     for (int part = 0; part < SIZE / 64; part++) CHECK(seen[part]);
-    for (int i = 0; i < 4; i++) CHECK(pthread_create(&all[i], 0, writer, (void *)(intptr_t)(i + 1)) == 0);
-    for (int i = 0; i < 4; i++) pthread_join(all[i], 0);
-    unsigned char record[777];
-    CHECK(pread(shared_fd, record, sizeof record, 4090) == sizeof record);
-    for (size_t i = 1; i < sizeof record; i++) CHECK(record[i] == record[0]);
+    for (int i = 0; i < WRITERS; i++) CHECK(pthread_create(&all[i], 0, writer, (void *)(intptr_t)i) == 0);
+    for (int i = 0; i < WRITERS; i++) pthread_join(all[i], 0);
     CHECK(pwrite(shared_fd, expected, SIZE, 0) == SIZE);
     close(shared_fd);
 }
