@@ -7,6 +7,7 @@ use frit_fs::{Caller, Paths};
 use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
 use frit_serve::fuse::file_system::EngineContents;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -33,10 +34,18 @@ pub(super) struct ImageArgs {
 pub(super) struct RangeArgs {
     /// First byte of the range.
     #[arg(long, value_name = "BYTES", value_parser = size::parse, default_value = "0")]
-    pub(super) offset: u64,
+    offset: u64,
     /// Length of the range. [default: up to the end of the file]
     #[arg(long, value_name = "BYTES", value_parser = size::parse)]
-    pub(super) length: Option<u64>,
+    length: Option<u64>,
+}
+
+impl RangeArgs {
+    /// Adds the range to an instruction.
+    pub(super) fn add_to(&self, instruction: &mut Map<String, Value>) {
+        instruction.insert("offset".into(), json!(self.offset));
+        instruction.extend(self.length.map(|length| ("length".into(), json!(length))));
+    }
 }
 
 /// Result of an instruction, and the work of this program for it.
@@ -105,7 +114,7 @@ fn collect(mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
         let ends = part.iter().position(|byte| *byte == b'\n').map(|end| bytes.len() + end);
         bytes.extend(part);
         if let (None, Some(end)) = (whole, ends) {
-            let line: serde_json::Value = serde_json::from_slice(&bytes[..end]).unwrap_or_default();
+            let line: Value = serde_json::from_slice(&bytes[..end]).unwrap_or_default();
             whole = Some(end + 1 + line["payload_bytes"].as_u64().unwrap_or(0) as usize);
         }
     }

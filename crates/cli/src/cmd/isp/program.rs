@@ -50,11 +50,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         ("fuel", args.fuel.map(|number| json!(number))),
         ("memory", args.memory.map(|bytes| json!(bytes))),
         ("time_ms", args.time_ms.map(|ms| json!(ms))),
-        ("length", args.range.length.map(|bytes| json!(bytes))),
     ];
     instruction.insert("program".into(), json!(module));
     instruction.insert("file".into(), json!(file));
-    instruction.insert("offset".into(), json!(args.range.offset));
+    args.range.add_to(&mut instruction);
     instruction.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     let answered = ask(&directory, &Value::Object(instruction).to_string(), &args.image)?;
     let (line, payload) = answered.parts();

@@ -62,10 +62,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     instruction.insert("words".into(), json!(args.words));
     instruction.insert("positions".into(), json!(args.positions));
     instruction.insert("file".into(), json!(name));
-    instruction.insert("offset".into(), json!(args.range.offset));
-    if let Some(length) = args.range.length {
-        instruction.insert("length".into(), json!(length));
-    }
+    args.range.add_to(&mut instruction);
     let answered = ask(directory, &Value::Object(instruction).to_string(), &args.image)?;
     let (line, _) = answered.parts();
     let result: ResultJson = serde_json::from_slice(line).into_diagnostic()?;
