@@ -9,7 +9,7 @@ use crate::output::{print, print_stderr};
 use frit_core::size;
 use frit_fs::{FileSystem, Fs, Image, Pool};
 use frit_serve::fuse::absolute_path;
-use frit_serve::fuse::file_system::{Mount, MountOptions, THREADS_MAX, clear_stale};
+use frit_serve::fuse::file_system::{Mount, MountOptions, Rings, THREADS_MAX, clear_stale};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use periodic_sync::PeriodicSync;
 use signal_hook::iterator::Signals;
@@ -54,6 +54,10 @@ pub(crate) struct Args {
     /// be lost when frit is killed.
     #[arg(long)]
     writeback: bool,
+    /// Requests through io_uring, which take a third of the time: auto uses it if the kernel permits it
+    /// (Linux 6.14; echo Y > /sys/module/fuse/parameters/enable_uring).
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = IoUring::Auto)]
+    io_uring: IoUring,
     /// Interval of syncs of a changed image on a disk: the most that a power loss can lose. 0: sync
     /// only when programs ask for it, and when much has changed.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
@@ -68,6 +72,38 @@ pub(crate) struct Args {
     log: Option<PathBuf>,
 }
 
+/// Use of io_uring for requests.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum IoUring {
+    /// If the kernel permits it.
+    Auto,
+    /// Always: without it, nothing is mounted.
+    On,
+    /// Never.
+    Off,
+}
+
+impl IoUring {
+    /// Returns the word of the command line.
+    fn word(self) -> &'static str {
+        match self {
+            IoUring::Auto => "auto",
+            IoUring::On => "on",
+            IoUring::Off => "off",
+        }
+    }
+}
+
+impl From<IoUring> for Rings {
+    fn from(given: IoUring) -> Rings {
+        match given {
+            IoUring::Auto => Rings::Auto,
+            IoUring::On => Rings::On,
+            IoUring::Off => Rings::Off,
+        }
+    }
+}
+
 impl Args {
     fn options(&self) -> Result<MountOptions> {
         let mut options =
@@ -77,6 +113,7 @@ impl Args {
         }
         options.read_only |= self.read_only;
         options.writeback = self.writeback;
+        options.rings = self.io_uring.into();
         if let Some(threads) = self.threads {
             options.threads = usize::from(threads);
         }

@@ -330,7 +330,7 @@ fn what_cannot_be_mounted() {
 /// Returns how often the request threads of a server were woken.
 fn wakeups(server: &str) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{server}/task")).unwrap().map(|task| task.unwrap().path());
-    let answering = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("fuser"));
+    let answering = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("fuse-"));
     let of = |task: PathBuf| {
         let status = fs::read_to_string(task.join("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

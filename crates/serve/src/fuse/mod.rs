@@ -1,12 +1,11 @@
 //! FUSE servers: a device as one file ([`block_export`]), and a file system as a directory tree
 //! ([`file_system`]).
 //!
-//! Both share `mounts` (checks of mountpoints, unmounting, the kernel's list of mounts),
-//! `capabilities` (negotiation with the kernel) and `linux` (constants of system calls).
+//! Both are servers of [`frit_fuse`], and share `mounts` (checks of mountpoints, unmounting, the
+//! kernel's list of mounts) and `linux` (constants of system calls).
 //! [`loop_devices`] lists the block devices that the kernel makes of exported files.
 
 pub mod block_export;
-mod capabilities;
 pub mod file_system;
 mod linux;
 pub mod loop_devices;

@@ -1,6 +1,7 @@
 //! Mountpoints: checks, unmounting, and the kernel's list of mounts.
 
 use super::loop_devices::unescape;
+use frit_fuse::ConnectionError;
 use rustix::mount::UnmountFlags;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,20 @@ pub(super) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns an error of mounting, extended by advice.
-pub(super) fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
+pub(super) fn mount_error(mountpoint: &Path, error: ConnectionError) -> io::Error {
+    match error {
+        ConnectionError::Mount(e) => with_hint(mountpoint, &e),
+        ConnectionError::Rings(why) => {
+            let what = format!(
+                "cannot mount at {}: no requests through io_uring: {why}; --io-uring=auto uses it only if it can",
+                mountpoint.display()
+            );
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        }
+    }
+}
+
+fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 without root",
         io::ErrorKind::PermissionDenied => "; mounting needs root, or fusermount3 from the package fuse3",

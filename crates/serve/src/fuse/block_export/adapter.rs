@@ -3,18 +3,16 @@
 use super::file;
 use crate::backend::ReplyTime;
 use crate::device::Device;
-use crate::fuse::capabilities;
 use crate::pace::Timer;
-use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+use frit_fuse::{
+    Entry, Errno, Fallocate, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig,
+    OpenAccMode, OpenFlags, Opened, Read, ReplyAttr, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek,
+    ReplyOpen, ReplyRead, ReplyStatfs, ReplyWrite, Request, Server, SetAttr, Timestamp, Usage, Write,
 };
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Name of the file in the mounted directory.
 pub const FILE_NAME: &str = "volume";
@@ -23,49 +21,47 @@ const FILE: INodeNo = INodeNo(2);
 /// Lifetime of cached attributes. Nothing about the file changes while it is mounted.
 const TTL: Duration = Duration::from_secs(3600);
 
-thread_local! {
-    /// Read buffer of a thread.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
+/// Types of the directory and of the file in their modes (inode(7)).
+const DIRECTORY: u32 = 0o040_000;
+const REGULAR: u32 = 0o100_000;
 
 /// A file system with one file.
 #[derive(Debug)]
 pub(super) struct BlockAdapter {
     device: Arc<Device>,
     timer: Arc<Timer>,
-    mounted: SystemTime,
+    mounted: Timestamp,
     owner: (u32, u32),
 }
 
 impl BlockAdapter {
     pub(super) fn new(device: Arc<Device>, timer: Arc<Timer>) -> BlockAdapter {
         let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        BlockAdapter { device, timer, mounted: SystemTime::now(), owner }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mounted = Timestamp { seconds: now.as_secs() as i64, nanoseconds: now.subsec_nanos() };
+        BlockAdapter { device, timer, mounted, owner }
     }
 
     fn attr(&self, ino: INodeNo) -> Option<FileAttr> {
-        let (kind, perm, size) = match ino {
-            INodeNo::ROOT => (FileType::Directory, 0o555, 0),
-            FILE if self.device.read_only().is_some() => (FileType::RegularFile, 0o400, self.device.bytes()),
-            FILE => (FileType::RegularFile, 0o600, self.device.bytes()),
+        let (mode, size) = match ino {
+            INodeNo::ROOT => (DIRECTORY | 0o555, 0),
+            FILE if self.device.read_only().is_some() => (REGULAR | 0o400, self.device.bytes()),
+            FILE => (REGULAR | 0o600, self.device.bytes()),
             _ => return None,
         };
         Some(FileAttr {
-            ino,
+            ino: ino.0,
             size,
             blocks: size / 512,
             atime: self.mounted,
             mtime: self.mounted,
             ctime: self.mounted,
-            crtime: self.mounted,
-            kind,
-            perm,
+            mode,
             nlink: if ino == FILE { 1 } else { 2 },
             uid: self.owner.0,
             gid: self.owner.1,
             rdev: 0,
             blksize: self.device.page_bytes(),
-            flags: 0,
         })
     }
 
@@ -91,54 +87,38 @@ impl BlockAdapter {
     }
 }
 
-impl Filesystem for BlockAdapter {
-    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+impl Server for BlockAdapter {
+    fn negotiate(&self, config: &mut KernelConfig) -> io::Result<()> {
         // Both capabilities are optional: concurrent requests of one reader or writer, and memory
         // maps of a file that bypasses the page cache.
-        let wanted = [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP];
-        capabilities::negotiate(config, wanted);
+        for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP] {
+            let _ = config.add_capabilities(wish);
+        }
         Ok(())
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.attr(FILE).filter(|_| parent == INodeNo::ROOT && name == FILE_NAME) {
-            Some(attr) => reply.entry(&TTL, &attr, Generation(0)),
+            Some(attr) => reply.entry(&Entry { attr, generation: 0, attr_ttl: TTL, name_ttl: TTL }),
             None => reply.error(Errno::ENOENT),
         }
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, _: &Request, ino: INodeNo, reply: ReplyAttr) {
         match self.attr(ino) {
-            Some(attr) => reply.attr(&TTL, &attr),
+            Some(attr) => reply.attr(TTL, &attr),
             None => reply.error(Errno::ENOENT),
         }
     }
 
     /// Ignores new times. Size, mode and owner cannot be changed.
-    fn setattr(
-        &self,
-        _: &Request,
-        ino: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        size: Option<u64>,
-        _: Option<TimeOrNow>,
-        _: Option<TimeOrNow>,
-        _: Option<SystemTime>,
-        _: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<fuser::BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
+    fn setattr(&self, _: &Request, ino: INodeNo, new: &SetAttr, reply: ReplyAttr) {
         let Some(attr) = self.attr(ino) else { return reply.error(Errno::ENOENT) };
-        let changes = mode.is_some() || uid.is_some() || gid.is_some();
-        if changes || size.is_some_and(|s| s != attr.size) {
+        let changes = new.mode.is_some() || new.uid.is_some() || new.gid.is_some();
+        if changes || new.size.is_some_and(|s| s != attr.size) {
             return reply.error(Errno::EPERM);
         }
-        reply.attr(&TTL, &attr);
+        reply.attr(TTL, &attr);
     }
 
     fn open(&self, _: &Request, _: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -150,83 +130,51 @@ impl Filesystem for BlockAdapter {
         let flags = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
             | FopenFlags::FOPEN_NOFLUSH;
-        reply.opened(FileHandle(0), flags);
+        reply.opened(Opened::Requests(FileHandle(0), flags));
     }
 
-    fn read(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        size: u32,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        BUFFER.with_borrow_mut(|buffer| {
-            if buffer.len() < size as usize {
-                buffer.resize(size as usize, 0);
-            }
-            match file::read(&self.device, offset, &mut buffer[..size as usize]) {
-                Ok((data, ReplyTime::NOW)) => reply.data(data),
-                Ok((data, done)) => {
-                    let data = data.to_vec();
-                    self.reply(done, move || reply.data(&data));
-                }
-                Err(e) => reply.error(e),
+    fn read(&self, _: &Request, _: INodeNo, read: &Read, reply: ReplyRead) {
+        let mut late = None;
+        let rest = reply.try_fill(read.len, |buffer| match file::read(&self.device, read.at, buffer)? {
+            (data, ReplyTime::NOW) => Ok(Some(data.len())),
+            (data, done) => {
+                late = Some((data.to_vec(), done));
+                Ok(None)
             }
         });
+        if let (Some(reply), Some((data, done))) = (rest, late) {
+            self.reply(done, move || reply.data(&data));
+        }
     }
 
-    fn write(
-        &self,
-        request: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        data: &[u8],
-        _: WriteFlags,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        match file::write(&self.device, offset, data, request.pid()) {
+    fn write(&self, request: &Request, _: INodeNo, write: &Write<'_>, reply: ReplyWrite) {
+        match file::write(&self.device, write.at, write.data, request.pid()) {
             Ok((len, done)) => self.reply(done, move || reply.written(len)),
             Err(e) => reply.error(e),
         }
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(&self, _: &Request, _: INodeNo, reply: ReplyEmpty) {
         // close(2) guarantees nothing. Only kernels without FOPEN_NOFLUSH send this request.
         reply.ok();
     }
 
-    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+    fn fsync(&self, _: &Request, _: INodeNo, _: bool, reply: ReplyEmpty) {
         self.reply_empty(file::sync(&self.device), reply);
     }
 
-    fn fallocate(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        length: u64,
-        mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        self.reply_empty(file::allocate(&self.device, offset, length, mode), reply);
+    fn fallocate(&self, _: &Request, _: INodeNo, range: &Fallocate, reply: ReplyEmpty) {
+        self.reply_empty(file::allocate(&self.device, range.at, range.len, range.mode), reply);
     }
 
-    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+    fn lseek(&self, _: &Request, _: INodeNo, offset: i64, whence: i32, reply: ReplyLseek) {
         match file::seek(&self.device, offset, whence) {
             Ok(at) => reply.offset(at),
             Err(e) => reply.error(e),
         }
     }
 
-    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+    fn readdir(&self, _: &Request, ino: INodeNo, offset: u64, mut reply: ReplyDirectory) {
         if ino != INodeNo::ROOT {
             return reply.error(Errno::ENOTDIR);
         }
@@ -236,7 +184,7 @@ impl Filesystem for BlockAdapter {
             (FILE, FileType::RegularFile, FILE_NAME),
         ];
         for (i, (ino, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
-            if reply.add(ino, i as u64 + 1, kind, name) {
+            if reply.add(ino.0, i as u64 + 1, kind, name.as_bytes()) {
                 break;
             }
         }
@@ -245,12 +193,13 @@ impl Filesystem for BlockAdapter {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         // A loop device uses the block size as its discard granularity.
-        let size = self.device.page_bytes();
-        let blocks = self.device.bytes() / u64::from(size);
-        reply.statfs(blocks, 0, 0, 1, 0, size, 255, size);
+        let block_bytes = self.device.page_bytes();
+        let blocks = self.device.bytes() / u64::from(block_bytes);
+        let (files, files_free, blocks_free) = (1, 0, 0);
+        reply.statfs(&Usage { blocks, blocks_free, files, files_free, block_bytes, name_max: 255 });
     }
 
-    fn access(&self, _: &Request, _: INodeNo, _: fuser::AccessFlags, reply: ReplyEmpty) {
+    fn access(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyEmpty) {
         // The kernel checks permissions (default_permissions).
         reply.ok();
     }

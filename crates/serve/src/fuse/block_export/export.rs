@@ -4,7 +4,7 @@ use super::adapter::BlockAdapter;
 use crate::device::Device;
 use crate::fuse::mounts::{self, SOURCE, unmount, unmount_with_timeout};
 use crate::pace::Timer;
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use frit_fuse::{Config, Connection, ConnectionOptions, MountOption, Rings, SessionACL};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const THREADS: usize = 4;
 #[derive(Debug)]
 pub struct BlockExport {
     mountpoint: PathBuf,
-    session: Option<BackgroundSession>,
+    connection: Option<Connection>,
     device: Arc<Device>,
     /// Dropped last, since it may hold delayed replies.
     _timer: Arc<Timer>,
@@ -32,11 +32,12 @@ impl BlockExport {
     pub fn start(device: &Arc<Device>, directory: &Path) -> io::Result<BlockExport> {
         let mountpoint = mounts::check_mountpoint(directory)?;
         let timer = Arc::new(Timer::start()?);
-        let adapter = BlockAdapter::new(device.clone(), timer.clone());
-        let mounted = Session::new(adapter, &mountpoint, &config(device)).and_then(Session::spawn);
-        let session = mounted.map_err(|e| mounts::with_hint(&mountpoint, &e))?;
+        let adapter = Arc::new(BlockAdapter::new(device.clone(), timer.clone()));
+        let options = ConnectionOptions { config: config(device), threads: THREADS, rings: Rings::Auto };
+        let connection = Connection::start(&adapter, &mountpoint, &options);
+        let connection = connection.map_err(|e| mounts::mount_error(&mountpoint, e))?;
         device.clients().count_accepted();
-        Ok(BlockExport { mountpoint, session: Some(session), device: device.clone(), _timer: timer })
+        Ok(BlockExport { mountpoint, connection: Some(connection), device: device.clone(), _timer: timer })
     }
 
     /// Returns the mountpoint.
@@ -48,7 +49,7 @@ impl BlockExport {
     /// Returns `true` if another process has unmounted the file and it can no longer be used.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.session.as_ref().is_none_or(|s| s.guard.is_finished())
+        self.connection.as_ref().is_none_or(Connection::has_ended)
     }
 
     /// Unmounts after the requests in flight have been answered. If a program (a loop device, for
@@ -62,15 +63,15 @@ impl BlockExport {
     }
 
     fn end(&mut self, timeout: Duration) -> io::Result<()> {
-        let Some(session) = self.session.take() else { return Ok(()) };
+        let Some(connection) = self.connection.take() else { return Ok(()) };
         self.device.clients().count_closed();
-        if session.guard.is_finished() {
-            return session.join();
+        if connection.has_ended() {
+            return connection.join();
         }
         match unmount_with_timeout(&self.mountpoint, timeout) {
-            Ok(()) => session.join(),
+            Ok(()) => connection.join(),
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
-                // The session would continue until the last user closes the file. It ends with this
+                // The connection would continue until the last user closes the file. It ends with this
                 // process.
                 unmount(&self.mountpoint, true)?;
                 let what = format!(
@@ -106,7 +107,5 @@ fn config(device: &Device) -> Config {
         access,
     ];
     config.acl = SessionACL::Owner;
-    config.n_threads = Some(THREADS);
-    config.clone_fd = true;
     config
 }

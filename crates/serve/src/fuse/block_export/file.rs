@@ -4,7 +4,7 @@ use crate::backend::ReplyTime;
 use crate::device::{Device, Failure, FailureKind};
 use crate::fuse::linux::{mode, whence};
 use frit_core::Hints;
-use fuser::Errno;
+use frit_fuse::Errno;
 
 /// Number of bytes of the map that one search for data or a hole reads under one hold of the device
 /// lock.

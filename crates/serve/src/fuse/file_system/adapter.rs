@@ -2,8 +2,7 @@
 //! operations are in the neighboring modules.
 
 use super::convert::{
-    allocate, caller, errno, file_attr, generation, ino, kind, permissions, rename_mode, set_time, time,
-    visible, xattr_mode,
+    allocate, caller, errno, ino, kind, permissions, rename_mode, set_time, time, visible, xattr_mode,
 };
 use super::direct_access::DirectAccess;
 use super::in_storage::CommandFiles;
@@ -15,20 +14,18 @@ use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
 use super::unreported::UnreportedChanges;
-use frit_fs::{AttrChanges, DirectFiles, FileSystem, InStorage, NewInode, RenameMode};
-use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+use frit_fs::{AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, RenameMode};
+use frit_fuse::{
+    CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig,
+    OpenFlags, Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyRead,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, Server, SetAttr, Usage, Write,
 };
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A file system, as served to FUSE.
 #[derive(Debug)]
@@ -42,7 +39,9 @@ pub(super) struct FsAdapter<F> {
     direct: DirectAccess,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
-    free_opendir: bool,
+    free_opendir: AtomicBool,
+    /// The kernel's side of the connection, for all parts.
+    kernel: Arc<OnceLock<Kernel>>,
 }
 
 impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
@@ -53,9 +52,10 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let unreported = Arc::new(UnreportedChanges::new(&*files));
         let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
-        let direct = DirectAccess::start(&files, passthrough.notifier(), unreported, options.writeback)?;
-        let commands = CommandFiles::new(passthrough.notifier());
-        let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
+        let kernel = passthrough.kernel();
+        let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
+        let commands = CommandFiles::new(Arc::clone(&kernel));
+        let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
             killpriv: KillprivCache::new(),
@@ -65,17 +65,39 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             commands,
             direct,
             writeback: options.writeback,
-            free_opendir: false,
+            free_opendir: AtomicBool::new(false),
+            kernel,
         })
     }
 }
 
-impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
-    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
+    /// Opens an inode for the kernel, and passes what the kernel has to know to `reply`.
+    fn with_opened(&self, ino: Ino, flags: OpenFlags, reply: impl FnOnce(Opened<'_>)) {
+        if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino, flags) {
+            return reply(Opened::Requests(handle, open_flags));
+        }
+        match self.backing(ino, flags).as_deref() {
+            Some(id) => reply(Opened::Passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, id)),
+            None => {
+                let (handle, open_flags) = self.open_flags(ino, flags);
+                reply(Opened::Requests(handle, open_flags));
+            }
+        }
+    }
+}
+
+impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
+    fn negotiate(&self, config: &mut KernelConfig) -> io::Result<()> {
         setup::negotiate(config, self.writeback)?;
         self.passthrough.negotiate(config);
-        self.free_opendir = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
+        let free = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
+        self.free_opendir.store(free, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn connected(&self, kernel: Kernel) {
+        let _ = self.kernel.set(kernel);
     }
 
     fn lookup(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -88,40 +110,27 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         reply::looked_up(reply, &self.passthrough, found);
     }
 
-    fn forget(&self, _: &Request, number: INodeNo, _: u64) {
+    fn forget(&self, number: INodeNo, _: u64) {
         self.removed.forget(&*self.files, ino(number));
     }
 
-    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+    fn interrupt(&self, unique: u64) {
+        self.commands.interrupt(unique);
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, reply: ReplyAttr) {
         reply::attr(reply, &self.passthrough, self.files.attr(ino(number)));
     }
 
-    fn setattr(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        size: Option<u64>,
-        atime: Option<TimeOrNow>,
-        mtime: Option<TimeOrNow>,
-        ctime: Option<SystemTime>,
-        _: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
+    fn setattr(&self, request: &Request, number: INodeNo, new: &SetAttr, reply: ReplyAttr) {
         let mut changes = AttrChanges {
-            mode: mode.map(permissions),
-            uid,
-            gid,
-            size,
-            atime: atime.map(set_time),
-            mtime: mtime.map(set_time),
-            ctime: ctime.map(time),
+            mode: new.mode.map(permissions),
+            uid: new.uid,
+            gid: new.gid,
+            size: new.size,
+            atime: new.atime.map(set_time),
+            mtime: new.mtime.map(set_time),
+            ctime: new.ctime.map(time),
         };
         let who = caller(request);
         if changes == AttrChanges::default() {
@@ -146,28 +155,19 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         }
     }
 
-    fn mknod(
-        &self,
-        request: &Request,
-        dir: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _: u32,
-        rdev: u32,
-        reply: ReplyEntry,
-    ) {
+    fn mknod(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = kind(mode) else { return reply.error(Errno::EINVAL) };
         let new = NewInode { kind, mode: permissions(mode), rdev, target: &[] };
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
-    fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+    fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, reply: ReplyEntry) {
         let new = NewInode::directory(permissions(mode));
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
-    fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let new = NewInode::symlink(target.as_os_str().as_bytes());
+    fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &OsStr, reply: ReplyEntry) {
+        let new = NewInode::symlink(target.as_bytes());
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
@@ -183,10 +183,8 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
     fn rename(
         &self,
         request: &Request,
-        dir: INodeNo,
-        name: &OsStr,
-        new_dir: INodeNo,
-        new_name: &OsStr,
+        (dir, name): (INodeNo, &OsStr),
+        (new_dir, new_name): (INodeNo, &OsStr),
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
@@ -211,18 +209,7 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, ino(number), flags) {
-            Ok(()) => {
-                if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino(number), flags) {
-                    return reply.opened(handle, open_flags);
-                }
-                match self.backing(ino(number), flags, |content_file| reply.open_backing(content_file)) {
-                    Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
-                    None => {
-                        let (handle, open_flags) = self.open_flags(ino(number), flags);
-                        reply.opened(handle, open_flags);
-                    }
-                }
-            }
+            Ok(()) => self.with_opened(ino(number), flags, |opened| reply.opened(opened)),
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -233,8 +220,7 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         dir: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
-        flags: i32,
+        flags: OpenFlags,
         reply: ReplyCreate,
     ) {
         match self.make_open(request, dir, name, mode, flags) {
@@ -245,135 +231,92 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
                 } else {
                     reply::ttl(&self.passthrough, &attr)
                 };
-                let (flags, file) = (OpenFlags(flags), file_attr(&attr));
-                if let Some((handle, open_flags)) = self.commands.open(&*self.files, attr.ino, flags) {
-                    return reply.created(&ttl, &file, generation(&attr), handle, open_flags);
-                }
-                match self.backing(attr.ino, flags, |content_file| reply.open_backing(content_file)) {
-                    Some(id) => {
-                        let flags = FopenFlags::FOPEN_NOFLUSH;
-                        reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), flags, &id);
-                    }
-                    None => {
-                        let (handle, open_flags) = self.open_flags(attr.ino, flags);
-                        reply.created(&ttl, &file, generation(&attr), handle, open_flags);
-                    }
-                }
+                let entry = reply::entry_with(&attr, ttl, ttl);
+                self.with_opened(attr.ino, flags, |opened| reply.created(&entry, opened));
             }
             Err(e) => reply.error(errno(&e)),
         }
     }
 
-    fn read(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        at: u64,
-        len: u32,
-        _: OpenFlags,
-        owner: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        if self.commands.is_command(handle) {
-            return self.commands.read(handle, len, reply);
+    fn read(&self, request: &Request, number: INodeNo, read: &Read, reply: ReplyRead) {
+        if self.commands.is_command(read.handle) {
+            return self.commands.read(request, read.handle, read.len, reply);
         }
         let _foreground = self.commands.foreground();
-        self.page_invalidation.fill(ino(number), owner);
-        self.read_into(ino(number), at, len, reply);
+        self.page_invalidation.fill(ino(number), read.owner);
+        self.read_into(ino(number), read.at, read.len, reply);
     }
 
-    fn write(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        at: u64,
-        data: &[u8],
-        flags: WriteFlags,
-        _: OpenFlags,
-        owner: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        if self.commands.is_command(handle) {
-            return self.commands.write(&self.files, request, handle, data, reply);
+    fn write(&self, request: &Request, number: INodeNo, write: &Write<'_>, reply: ReplyWrite) {
+        if self.commands.is_command(write.handle) {
+            return self.commands.write(&self.files, request, write.handle, write.data, reply);
         }
         let _foreground = self.commands.foreground();
-        self.page_invalidation.fill(ino(number), owner);
+        self.page_invalidation.fill(ino(number), write.owner);
         // With O_APPEND the kernel determines the offset. It lets only one writer at a time extend
         // a file, and its page cache holds the bytes for that offset.
-        let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::by(flags, handle));
-        match removed.and_then(|()| self.files.write(ino(number), at, data)) {
-            Ok(bytes) => self.page_invalidation.answer(reply, ino(number), at, bytes, flags),
+        let loss = PrivilegeLoss::by(write.flags, write.handle);
+        let removed = self.killpriv.remove(&*self.files, ino(number), loss);
+        match removed.and_then(|()| self.files.write(ino(number), write.at, write.data)) {
+            Ok(bytes) => self.page_invalidation.answer(reply, ino(number), write.at, bytes, write.flags),
             Err(e) => reply.error(errno(&e)),
         }
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(&self, _: &Request, _: INodeNo, reply: ReplyEmpty) {
         // Only kernels without FOPEN_NOFLUSH, or with a writeback cache, send this request. The
         // cached data has been written before.
         reply.ok();
     }
 
-    fn release(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        _: bool,
-        reply: ReplyEmpty,
-    ) {
+    fn release(&self, _: &Request, number: INodeNo, handle: FileHandle, reply: ReplyEmpty) {
         self.commands.release(&*self.files, handle);
         self.passthrough.release(ino(number));
         reply::empty(reply, self.files.unpin(ino(number)));
     }
 
-    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+    fn fsync(&self, _: &Request, number: INodeNo, data_only: bool, reply: ReplyEmpty) {
         reply::empty(reply, self.files.sync_file(ino(number), data_only));
     }
 
-    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        if self.free_opendir {
+    fn opendir(&self, _: &Request, _: INodeNo, reply: ReplyOpen) {
+        if self.free_opendir.load(Ordering::Relaxed) {
             // The kernel then sends no more OPENDIR requests, and caches listings. A repeated walk
             // of a tree takes one request per directory instead of three.
             return reply.error(Errno::ENOSYS);
         }
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR);
+        let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        reply.opened(Opened::Requests(FileHandle(0), flags));
     }
 
-    fn readdir(&self, _: &Request, dir: INodeNo, _: FileHandle, from: u64, mut reply: ReplyDirectory) {
+    fn readdir(&self, _: &Request, dir: INodeNo, from: u64, mut reply: ReplyDirectory) {
         match self.list(ino(dir), from, &mut reply) {
             Ok(()) => reply.ok(),
             Err(e) => reply.error(errno(&e)),
         }
     }
 
-    fn readdirplus(
-        &self,
-        _: &Request,
-        dir: INodeNo,
-        _: FileHandle,
-        from: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
+    fn readdirplus(&self, _: &Request, dir: INodeNo, from: u64, mut reply: ReplyDirectoryPlus) {
         match self.list_plus(ino(dir), from, &mut reply) {
             Ok(()) => reply.ok(),
             Err(e) => reply.error(errno(&e)),
         }
     }
 
-    fn fsyncdir(&self, _: &Request, dir: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+    fn fsyncdir(&self, _: &Request, dir: INodeNo, data_only: bool, reply: ReplyEmpty) {
         reply::empty(reply, self.files.sync_file(ino(dir), data_only));
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         match self.files.usage() {
-            Ok(u) => {
-                let (free, size) = (u.blocks_free, u.block_bytes);
-                reply.statfs(u.blocks, free, free, u.inodes, u.inodes_free, size, u.name_max, size);
-            }
+            Ok(u) => reply.statfs(&Usage {
+                blocks: u.blocks,
+                blocks_free: u.blocks_free,
+                files: u.inodes,
+                files_free: u.inodes_free,
+                block_bytes: u.block_bytes,
+                name_max: u.name_max,
+            }),
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -385,7 +328,6 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         name: &OsStr,
         value: &[u8],
         flags: i32,
-        _: u32,
         reply: ReplyEmpty,
     ) {
         let Some(mode) = xattr_mode(flags) else { return reply.error(Errno::EINVAL) };
@@ -410,74 +352,36 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
         reply::empty(reply, self.files.remove_xattr(&caller(request), ino(number), name.as_bytes()));
     }
 
-    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+    fn access(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyEmpty) {
         // The kernel checks permissions (default_permissions) and does not send this request.
         reply.ok();
     }
 
-    fn fallocate(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        at: u64,
-        len: u64,
-        mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        let Some(mode) = allocate(mode) else { return reply.error(Errno::EOPNOTSUPP) };
+    fn fallocate(&self, request: &Request, number: INodeNo, range: &Fallocate, reply: ReplyEmpty) {
+        let Some(mode) = allocate(range.mode) else { return reply.error(Errno::EOPNOTSUPP) };
         let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::of(request));
-        reply::empty(reply, removed.and_then(|()| self.files.allocate(ino(number), mode, at, len)));
+        let allocate = |()| self.files.allocate(ino(number), mode, range.at, range.len);
+        reply::empty(reply, removed.and_then(allocate));
     }
 
-    fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, at: i64, whence: i32, reply: ReplyLseek) {
+    fn lseek(&self, _: &Request, number: INodeNo, at: i64, whence: i32, reply: ReplyLseek) {
         match self.seek(ino(number), at, whence) {
             Ok(found) => reply.offset(found),
             Err(e) => reply.error(errno(&e)),
         }
     }
 
-    fn ioctl(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        _: IoctlFlags,
-        command: u32,
-        argument: &[u8],
-        _: u32,
-        reply: ReplyIoctl,
-    ) {
+    fn ioctl(&self, request: &Request, number: INodeNo, command: u32, argument: &[u8], reply: ReplyIoctl) {
         self.direct.ioctl(&*self.files, request, ino(number), (command, argument), reply);
     }
 
-    fn poll(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        handle: FileHandle,
-        notifier: PollNotifier,
-        _: PollEvents,
-        _: PollFlags,
-        reply: ReplyPoll,
-    ) {
-        self.commands.poll(handle, notifier, reply);
+    fn poll(&self, _: &Request, handle: FileHandle, token: PollToken, reply: ReplyPoll) {
+        self.commands.poll(handle, token, reply);
     }
 
-    fn copy_file_range(
-        &self,
-        request: &Request,
-        from: INodeNo,
-        _: FileHandle,
-        from_at: u64,
-        to: INodeNo,
-        _: FileHandle,
-        to_at: u64,
-        len: u64,
-        _: CopyFileRangeFlags,
-        reply: ReplyWrite,
-    ) {
-        let removed = self.killpriv.remove(&*self.files, ino(to), PrivilegeLoss::of(request));
-        reply::written(reply, removed.and_then(|()| self.copy((ino(from), from_at), (ino(to), to_at), len)));
+    fn copy_file_range(&self, request: &Request, range: &CopyRange, reply: ReplyWrite) {
+        let (from, to) = ((ino(range.from.0), range.from.1), (ino(range.to.0), range.to.1));
+        let removed = self.killpriv.remove(&*self.files, to.0, PrivilegeLoss::of(request));
+        reply::written(reply, removed.and_then(|()| self.copy(from, to, range.len)));
     }
 }

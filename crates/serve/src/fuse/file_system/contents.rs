@@ -5,11 +5,9 @@ use super::convert::errno;
 use super::killpriv::{DIRECT, KillprivCache, has_set_id};
 use crate::fuse::linux::whence;
 use frit_fs::{AttrChanges, Caller, Error, FileSystem, Ino, Result, Seek};
-use fuser::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyData, Request};
+use frit_fuse::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyRead, Request};
 use rustix::fs::OFlags;
 use std::cell::RefCell;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Maximum number of bytes copied by one request. Programs request the rest again.
@@ -18,7 +16,7 @@ const COPY_MAX: u64 = 64 << 20;
 const COPY_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// Read buffer of a thread.
+    /// Copy buffer of a thread.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -40,14 +38,9 @@ fn position(at: i64) -> Result<u64> {
 impl<F: FileSystem + 'static> FsAdapter<F> {
     /// Adds a user to a pinned inode. Returns the kernel's ID of its backing file if the kernel
     /// reads and writes the contents itself.
-    pub(super) fn backing(
-        &self,
-        ino: Ino,
-        flags: OpenFlags,
-        register: impl FnOnce(&OwnedFd) -> io::Result<BackingId>,
-    ) -> Option<Arc<BackingId>> {
+    pub(super) fn backing(&self, ino: Ino, flags: OpenFlags) -> Option<Arc<BackingId>> {
         let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-        self.passthrough.open(&*self.files, ino, writes, register)
+        self.passthrough.open(&*self.files, ino, writes)
     }
 
     /// Returns the handle of an open file whose contents are transferred by requests, and the flags
@@ -88,11 +81,8 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
 
-    pub(super) fn read_into(&self, ino: Ino, at: u64, len: u32, reply: ReplyData) {
-        with_buffer(len as usize, |buffer| match self.files.read(ino, at, buffer) {
-            Ok(bytes) => reply.data(&buffer[..bytes]),
-            Err(e) => reply.error(errno(&e)),
-        });
+    pub(super) fn read_into(&self, ino: Ino, at: u64, len: u32, reply: ReplyRead) {
+        reply.fill(len, |buffer| self.files.read(ino, at, buffer).map_err(|e| errno(&e)));
     }
 
     /// Copies up to `len` bytes between files, or within one.

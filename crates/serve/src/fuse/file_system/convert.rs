@@ -2,8 +2,7 @@
 
 use crate::fuse::linux::mode as falloc;
 use frit_fs::{Allocate, Attr, Caller, Error, Ino, InodeType, RenameMode, SetTime, Time, XattrMode};
-use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, Request, TimeOrNow};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use frit_fuse::{Errno, FileAttr, FileType, INodeNo, NewTime, RenameFlags, Request, Timestamp};
 
 /// Size for efficient I/O, as reported by stat(2) and used by the buffers of stdio. A request of 4
 /// KiB spends most of its time on the way through the kernel, a request of 64 KiB on its bytes.
@@ -13,6 +12,8 @@ const IO_BYTES: u32 = 64 << 10;
 mod format {
     pub(super) const MASK: u32 = 0o170_000;
     pub(super) const FILE: u32 = 0o100_000;
+    pub(super) const DIRECTORY: u32 = 0o040_000;
+    pub(super) const SYMLINK: u32 = 0o120_000;
     pub(super) const FIFO: u32 = 0o010_000;
     pub(super) const CHAR: u32 = 0o020_000;
     pub(super) const BLOCK: u32 = 0o060_000;
@@ -71,53 +72,54 @@ pub(super) fn permissions(mode: u32) -> u16 {
     (mode & 0o7777) as u16
 }
 
+/// Returns the bits of a mode that encode a type.
+fn type_bits(kind: InodeType) -> u32 {
+    match kind {
+        InodeType::File | InodeType::Command => format::FILE,
+        InodeType::Directory => format::DIRECTORY,
+        InodeType::Symlink => format::SYMLINK,
+        InodeType::Fifo => format::FIFO,
+        InodeType::Socket => format::SOCKET,
+        InodeType::Char => format::CHAR,
+        InodeType::Block => format::BLOCK,
+    }
+}
+
 pub(super) fn file_attr(attr: &Attr) -> FileAttr {
     FileAttr {
-        ino: INodeNo(attr.ino.0),
+        ino: attr.ino.0,
         size: attr.size,
         blocks: attr.sectors,
-        atime: system_time(attr.atime),
-        mtime: system_time(attr.mtime),
-        ctime: system_time(attr.ctime),
-        crtime: system_time(attr.btime),
-        kind: file_type(attr.kind),
-        perm: attr.mode,
+        atime: timestamp(attr.atime),
+        mtime: timestamp(attr.mtime),
+        ctime: timestamp(attr.ctime),
+        mode: type_bits(attr.kind) | u32::from(attr.mode),
         nlink: attr.links,
         uid: attr.uid,
         gid: attr.gid,
         rdev: attr.rdev,
         blksize: IO_BYTES,
-        flags: 0,
     }
 }
 
-pub(super) fn generation(attr: &Attr) -> Generation {
-    Generation(u64::from(attr.generation))
+/// Returns attributes for an inode that cannot be read, from its directory entry.
+pub(super) fn attr_from_entry(ino: Ino, kind: InodeType) -> FileAttr {
+    FileAttr { ino: ino.0, mode: type_bits(kind), nlink: 1, ..FileAttr::default() }
 }
 
-fn system_time(time: Time) -> SystemTime {
-    let since = Duration::from_nanos(time.0.unsigned_abs());
-    if time.0 < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since }
+fn timestamp(time: Time) -> Timestamp {
+    let (seconds, nanoseconds) = time.split();
+    Timestamp { seconds, nanoseconds }
 }
 
-/// Converts a time from the kernel. For times before 1970 fuser 0.18 subtracts the nanoseconds
-/// instead of adding them: the kernel's seconds are rounded down, and its nanoseconds are the
-/// positive remainder.
-pub(super) fn time(time: SystemTime) -> Time {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => Time::new(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos()),
-        Err(before) => {
-            let before = before.duration();
-            let seconds = 0i64.checked_sub_unsigned(before.as_secs()).unwrap_or(i64::MIN);
-            Time::new(seconds, before.subsec_nanos())
-        }
-    }
+pub(super) fn time(time: Timestamp) -> Time {
+    Time::new(time.seconds, time.nanoseconds)
 }
 
-pub(super) fn set_time(time_or_now: TimeOrNow) -> SetTime {
-    match time_or_now {
-        TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(to) => SetTime::To(time(to)),
+pub(super) fn set_time(new: NewTime) -> SetTime {
+    match new {
+        NewTime::Now => SetTime::Now,
+        NewTime::At(to) => SetTime::To(time(to)),
     }
 }
 
@@ -161,15 +163,15 @@ mod tests {
 
     #[test]
     fn times_before_1970_keep_their_nanoseconds() {
-        // This is fuser's result for -2 s and 300 ms, which is 1.7 s before 1970.
-        let told = UNIX_EPOCH - Duration::new(2, 300_000_000);
+        // 1.7 s before 1970, as the kernel encodes it.
+        let told = Timestamp { seconds: -2, nanoseconds: 300_000_000 };
         assert_eq!(time(told), Time(-1_700_000_000));
-        assert_eq!(system_time(Time(-1_700_000_000)), UNIX_EPOCH - Duration::from_millis(1_700));
-        for nanos in [0, 1, 1_999_999_999, i64::MAX] {
-            assert_eq!(time(system_time(Time(nanos))), Time(nanos));
+        assert_eq!(timestamp(Time(-1_700_000_000)), told);
+        for nanos in [0, 1, -1, 1_999_999_999, i64::MAX] {
+            assert_eq!(time(timestamp(Time(nanos))), Time(nanos));
         }
-        let far = UNIX_EPOCH - Duration::from_secs(1 << 62);
-        assert_eq!(time(far), Time(i64::MIN));
+        assert_eq!(time(Timestamp { seconds: -(1 << 62), nanoseconds: 0 }), Time(i64::MIN));
+        assert_eq!(time(Timestamp { seconds: 1 << 62, nanoseconds: 0 }), Time(i64::MAX));
     }
 
     #[test]

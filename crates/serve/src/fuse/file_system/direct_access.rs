@@ -14,13 +14,14 @@ use frit_direct::messages::{
     EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
 };
 use frit_fs::{DirectFiles, Error, FileSystem, Ino, Result};
-use fuser::{INodeNo, Notifier, ReplyIoctl, Request};
+use frit_fuse::{Kernel, ReplyIoctl, Request};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 
 /// A request for a lease.
 struct LeaseRequest {
@@ -34,7 +35,10 @@ struct LeaseRequest {
 /// Answers requests of programs with direct access.
 #[derive(Debug)]
 pub(super) struct DirectAccess {
-    requests: Sender<LeaseRequest>,
+    /// `None` while this is dropped.
+    requests: Option<Sender<LeaseRequest>>,
+    /// The thread that grants leases.
+    thread: Option<JoinHandle<()>>,
     /// The kernel collects writes, so that it has contents that the file system does not have.
     writeback: bool,
 }
@@ -46,15 +50,15 @@ impl DirectAccess {
     /// The thread cannot be started.
     pub(super) fn start<F: FileSystem + DirectFiles + 'static>(
         files: &Arc<F>,
-        kernel: Arc<OnceLock<Notifier>>,
+        kernel: Arc<OnceLock<Kernel>>,
         unreported: Arc<UnreportedChanges>,
         writeback: bool,
     ) -> io::Result<DirectAccess> {
         let (requests, next) = channel();
         let files = Arc::clone(files);
         let run = move || grant_all(&*files, &kernel, &unreported, &next);
-        std::thread::Builder::new().name("leases".into()).spawn(run)?;
-        Ok(DirectAccess { requests, writeback })
+        let thread = std::thread::Builder::new().name("leases".into()).spawn(run)?;
+        Ok(DirectAccess { requests: Some(requests), thread: Some(thread), writeback })
     }
 
     /// Answers an ioctl(2) on a file or directory of the mount.
@@ -76,11 +80,12 @@ impl DirectAccess {
                 Ok(range) => {
                     let (from, to) = (range.start, range.end);
                     // If the thread is gone, the reply is dropped, which answers with an error.
-                    let _ = self.requests.send(LeaseRequest { ino, from, to, reply });
+                    let request = LeaseRequest { ino, from, to, reply };
+                    let _ = self.requests.as_ref().map(|requests| requests.send(request));
                 }
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
-            _ => reply.error(fuser::Errno::ENOTTY),
+            _ => reply.error(frit_fuse::Errno::ENOTTY),
         }
     }
 
@@ -132,10 +137,18 @@ impl DirectAccess {
     }
 }
 
+impl Drop for DirectAccess {
+    fn drop(&mut self) {
+        self.requests = None;
+        // The thread uses the file system, which is closed after this.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
 /// Grants leases until the channel is closed.
 fn grant_all<F: FileSystem + DirectFiles>(
     files: &F,
-    kernel: &OnceLock<Notifier>,
+    kernel: &OnceLock<Kernel>,
     unreported: &UnreportedChanges,
     next: &Receiver<LeaseRequest>,
 ) {
@@ -149,7 +162,7 @@ fn grant_all<F: FileSystem + DirectFiles>(
 
 fn grant<F: FileSystem + DirectFiles>(
     files: &F,
-    kernel: &OnceLock<Notifier>,
+    kernel: &OnceLock<Kernel>,
     unreported: &UnreportedChanges,
     ino: Ino,
     range: Range<u64>,
@@ -162,7 +175,7 @@ fn grant<F: FileSystem + DirectFiles>(
     unreported.mark(ino);
     if !files.begin_lease(ino)? {
         // The kernel may have forgotten the inode. It has no pages then.
-        let _ = kernel.inval_inode(INodeNo(ino.0), 0, 0);
+        let _ = kernel.inval_inode(ino.0, 0, 0);
     }
     let mut lease = Box::new(Lease::request(range.start));
     lease.to = range.end;

@@ -14,7 +14,7 @@
 //! that is older than the bits may not write ([`PrivilegeLoss::Refused`]).
 
 use frit_fs::{Attr, AttrChanges, Caller, Error, FileSystem, Ino, InodeType, Result};
-use fuser::{FileHandle, Request, WriteFlags};
+use frit_fuse::{FileHandle, Request, WriteFlags};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Extended attribute that contains the capabilities.
@@ -136,8 +136,8 @@ impl KillprivCache {
             return Ok(());
         }
         remove_capability(files, ino)?;
-        // Callers with CAP_FSETID keep the bits, except for a change of owner. fuser does not
-        // report CAP_FSETID, so the user ID decides.
+        // Callers with CAP_FSETID keep the bits, except for a change of owner. The kernel does
+        // not report CAP_FSETID here, so the user ID decides.
         if changes.mode.is_none() && (owner || caller.uid != 0) && has_set_id(&attr) {
             changes.mode = Some(without(&attr));
         }

@@ -1,12 +1,10 @@
 //! Listings of directories.
 
 use super::adapter::FsAdapter;
-use super::convert::{file_attr, file_type, generation};
+use super::convert::{attr_from_entry, file_type};
 use super::reply;
 use frit_fs::{Attr, Caller, DirEntry, Error, FileSystem, Ino, InodeType, Result};
-use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use frit_fuse::{Entry, ReplyDirectory, ReplyDirectoryPlus};
 use std::time::Duration;
 
 /// Number of entries read from the file system at a time. A reply of the smallest size, 4 KiB,
@@ -49,8 +47,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     pub(super) fn list(&self, dir: Ino, from: u64, reply: &mut ReplyDirectory) -> Result<()> {
         let mut any = false;
         let listed = self.files.read_dir(dir, from, &mut |entry| {
-            let name = OsStr::from_bytes(entry.name);
-            let full = reply.add(INodeNo(entry.ino.0), entry.next, file_type(entry.kind), name);
+            let full = reply.add(entry.ino.0, entry.next, file_type(entry.kind), entry.name);
             any |= !full;
             !full
         });
@@ -67,8 +64,8 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
             for &CopiedEntry { ino, kind, next, end } in &batch.entries {
                 let name = &batch.names[start..end];
                 start = end;
-                let Some((attr, ttl, generation)) = self.attributes(dir, name, ino, kind) else { continue };
-                if reply.add(INodeNo(ino.0), next, OsStr::from_bytes(name), &ttl, &attr, generation) {
+                let Some(entry) = self.entry(dir, name, ino, kind) else { continue };
+                if reply.add(next, name, &entry) {
                     return Ok(());
                 }
                 any = true;
@@ -81,24 +78,24 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
         }
     }
 
-    /// Returns the attributes of an entry, and their lifetime in the kernel's cache. Returns `None`
-    /// if the name was removed after it was listed; such a name may be left out. An entry whose
-    /// inode cannot be read is listed with the type from its directory entry and a lifetime of
-    /// zero, so that the kernel requests the inode when it is used.
-    fn attributes(
-        &self,
-        dir: Ino,
-        name: &[u8],
-        ino: Ino,
-        kind: InodeType,
-    ) -> Option<(FileAttr, Duration, Generation)> {
-        let known = |attr: Attr| (file_attr(&attr), reply::ttl(&self.passthrough, &attr), generation(&attr));
+    /// Returns an entry with the attributes of its inode. Returns `None` if the name was removed
+    /// after it was listed; such a name may be left out. An entry whose inode cannot be read is
+    /// listed with the type from its directory entry and a lifetime of zero, so that the kernel
+    /// requests the inode when it is used.
+    fn entry(&self, dir: Ino, name: &[u8], ino: Ino, kind: InodeType) -> Option<Entry> {
+        let known = |attr: Attr| {
+            let ttl = reply::ttl(&self.passthrough, &attr);
+            reply::entry_with(&attr, ttl, ttl)
+        };
         match self.files.attr(ino) {
             Ok(attr) => Some(known(attr)),
             Err(_) => match self.files.lookup(&Caller::ROOT, dir, name) {
                 Ok(attr) if attr.ino == ino => Some(known(attr)),
                 Ok(_) | Err(Error::NotFound) => None,
-                Err(_) => Some((reply::attr_from_entry(ino, kind), Duration::ZERO, Generation(0))),
+                Err(_) => {
+                    let (attr_ttl, name_ttl) = (Duration::ZERO, Duration::ZERO);
+                    Some(Entry { attr: attr_from_entry(ino, kind), generation: 0, attr_ttl, name_ttl })
+                }
             },
         }
     }

@@ -25,6 +25,7 @@ mod setup;
 mod stale;
 mod unreported;
 
+pub use frit_fuse::Rings;
 pub use in_storage::EngineContents;
 pub use options::{MountOptions, THREADS_MAX};
 pub use session::Mount;

@@ -3,7 +3,7 @@
 use super::adapter::FsAdapter;
 use super::convert::{caller, ino, permissions};
 use frit_fs::{Attr, Error, FileSystem, NewInode, Result};
-use fuser::{INodeNo, OpenFlags, Request};
+use frit_fuse::{INodeNo, OpenFlags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,16 +29,16 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
         dir: INodeNo,
         name: &OsStr,
         mode: u32,
-        flags: i32,
+        flags: OpenFlags,
     ) -> Result<Attr> {
-        let old = flags as u32 & OFlags::EXCL.bits() == 0;
+        let old = flags.0 as u32 & OFlags::EXCL.bits() == 0;
         let (attr, created) = match self.make(request, dir, name, NewInode::file(permissions(mode))) {
             Err(Error::Exists) if old => {
                 (self.files.lookup(&caller(request), ino(dir), name.as_bytes())?, false)
             }
             other => (other?, true),
         };
-        if let Err(e) = self.open_file(request, attr.ino, OpenFlags(flags)) {
+        if let Err(e) = self.open_file(request, attr.ino, flags) {
             if created {
                 // A failed call must not leave a new file.
                 self.files.unlink(&caller(request), ino(dir), name.as_bytes())?;

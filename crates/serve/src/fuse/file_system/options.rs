@@ -1,6 +1,6 @@
 //! Mount options of a file system.
 
-use fuser::{Config, MountOption, SessionACL};
+use frit_fuse::{Config, ConnectionOptions, MountOption, Rings, SessionACL};
 use std::fmt;
 
 /// Maximum number of threads.
@@ -18,6 +18,8 @@ pub struct MountOptions {
     pub read_only: bool,
     /// Number of threads that answer requests.
     pub threads: usize,
+    /// Use of io_uring for requests.
+    pub rings: Rings,
     /// The kernel collects writes in its page cache, and keeps sizes and times of what it has not
     /// written back yet.
     pub writeback: bool,
@@ -50,6 +52,7 @@ impl MountOptions {
             source: source.to_string(),
             read_only: false,
             threads: default_threads(),
+            rings: Rings::Auto,
             writeback: false,
             passthrough: false,
             allow_other: rustix::process::geteuid().is_root(),
@@ -100,8 +103,8 @@ impl MountOptions {
         Ok(())
     }
 
-    /// Returns the configuration for fuser.
-    pub(super) fn config(&self) -> Config {
+    /// Returns the options of mount(8).
+    fn config(&self) -> Config {
         let has = |f: &MountOption| self.flags.contains(f);
         let mut config = Config::default();
         let options = &mut config.mount_options;
@@ -123,11 +126,16 @@ impl MountOptions {
             }
         }
         config.acl = if self.allow_other { SessionACL::All } else { SessionACL::Owner };
-        config.n_threads = Some(self.threads.clamp(1, THREADS_MAX));
-        // With a descriptor per thread, the threads receive requests without waiting for one
-        // another.
-        config.clone_fd = true;
         config
+    }
+
+    /// Returns the options of the connection.
+    pub(super) fn connection(&self) -> ConnectionOptions {
+        ConnectionOptions {
+            config: self.config(),
+            threads: self.threads.clamp(1, THREADS_MAX),
+            rings: self.rings,
+        }
     }
 }
 

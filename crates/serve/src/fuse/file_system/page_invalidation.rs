@@ -23,7 +23,7 @@
 //! open file is no reliable mark, since fcntl(2) can change it during a write.
 
 use frit_fs::{FileSystem, Ino};
-use fuser::{INodeNo, LockOwner, Notifier, ReplyWrite, WriteFlags};
+use frit_fuse::{Kernel, LockOwner, ReplyWrite, WriteFlags};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -53,7 +53,7 @@ impl PageInvalidator {
     /// The thread cannot be started.
     pub(super) fn start<F: FileSystem>(
         files: &F,
-        kernel: Arc<OnceLock<Notifier>>,
+        kernel: Arc<OnceLock<Kernel>>,
     ) -> io::Result<PageInvalidator> {
         let (written, next) = channel();
         std::thread::Builder::new().name("pages".into()).spawn(move || drop_pages(&next, &kernel))?;
@@ -96,11 +96,11 @@ impl PageInvalidator {
 }
 
 /// Invalidates pages and answers writes, until the channel is closed.
-fn drop_pages(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Notifier>) {
+fn drop_pages(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Kernel>) {
     while let Ok(CompletedWrite { ino, at, bytes, reply }) = next.recv() {
         if let Some(kernel) = kernel.get() {
             // The kernel may have forgotten the inode already. Its error then has no consequence.
-            let _ = kernel.inval_inode(INodeNo(ino.0), at as i64, bytes as i64);
+            let _ = kernel.inval_inode(ino.0, at as i64, bytes as i64);
         }
         reply.written(bytes as u32);
     }

@@ -9,11 +9,9 @@
 use super::setup;
 use super::unreported::UnreportedChanges;
 use frit_fs::{FileSystem, Ino};
-use fuser::{BackingId, INodeNo, KernelConfig, Notifier};
+use frit_fuse::{BackingId, Kernel, KernelConfig};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 /// State of passthrough.
@@ -22,14 +20,14 @@ pub(super) struct Passthrough {
     /// Passthrough is requested.
     wanted: bool,
     /// Passthrough is active; determined at mounting.
-    on: bool,
+    on: OnceLock<bool>,
     /// Reason why passthrough is not active although requested.
     inactive_reason: Arc<OnceLock<&'static str>>,
     open: Mutex<HashMap<Ino, OpenInode>>,
     /// Inodes that were opened for writing since mounting.
     unreported: Arc<UnreportedChanges>,
     /// Connection for invalidation of cached attributes.
-    notifier: Arc<OnceLock<Notifier>>,
+    kernel: Arc<OnceLock<Kernel>>,
 }
 
 /// An open inode.
@@ -44,22 +42,22 @@ impl Passthrough {
     pub(super) fn new(wanted: bool, unreported: Arc<UnreportedChanges>) -> Passthrough {
         Passthrough {
             wanted,
-            on: false,
+            on: OnceLock::new(),
             inactive_reason: Arc::default(),
             open: Mutex::default(),
             unreported,
-            notifier: Arc::default(),
+            kernel: Arc::default(),
         }
     }
 
     /// Requests passthrough from the kernel, if it is wanted.
-    pub(super) fn negotiate(&mut self, config: &mut KernelConfig) {
+    pub(super) fn negotiate(&self, config: &mut KernelConfig) {
         if !self.wanted {
             return;
         }
         let why = match missing_right() {
             None if setup::negotiate_passthrough(config) => {
-                self.on = true;
+                let _ = self.on.set(true);
                 return;
             }
             None => "it requires Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
@@ -69,7 +67,7 @@ impl Passthrough {
     }
 
     pub(super) fn is_on(&self) -> bool {
-        self.on
+        self.on.get() == Some(&true)
     }
 
     /// Returns the cell with the reason why passthrough is not active. It is filled at mounting.
@@ -77,21 +75,20 @@ impl Passthrough {
         Arc::clone(&self.inactive_reason)
     }
 
-    /// Returns the cell for the notifier, to be filled when the connection exists.
-    pub(super) fn notifier(&self) -> Arc<OnceLock<Notifier>> {
-        Arc::clone(&self.notifier)
+    /// Returns the cell for the kernel's side of the connection, to be filled when it exists.
+    pub(super) fn kernel(&self) -> Arc<OnceLock<Kernel>> {
+        Arc::clone(&self.kernel)
     }
 
     /// Adds a user to a pinned inode. Returns the kernel's ID of the backing file if passthrough is
-    /// used for this inode; `register` registers the file.
+    /// used for this inode.
     pub(super) fn open<F: FileSystem>(
         &self,
         files: &F,
         ino: Ino,
         writes: bool,
-        register: impl FnOnce(&OwnedFd) -> io::Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
-        if !self.on {
+        if !self.is_on() {
             return None;
         }
         let backing = {
@@ -99,7 +96,9 @@ impl Passthrough {
             let opened = open.entry(ino).or_insert_with(|| {
                 // If registration fails, for example for lack of descriptors, contents are
                 // transferred by requests.
-                let backing = files.content_file(ino).and_then(|content_file| register(&content_file).ok());
+                let kernel = self.kernel.get();
+                let register = |content_file| kernel?.open_backing(content_file).ok();
+                let backing = files.content_file(ino).and_then(register);
                 OpenInode { users: 0, backing: backing.map(Arc::new) }
             });
             opened.users += 1;
@@ -108,14 +107,14 @@ impl Passthrough {
         if writes && backing.is_some() && self.unreported.mark(ino) {
             // The kernel's cached attributes must no longer be used. An error means that it has
             // none.
-            let _ = self.notifier.get().map(|kernel| kernel.inval_inode(INodeNo(ino.0), -1, 0));
+            let _ = self.kernel.get().map(|kernel| kernel.inval_inode(ino.0, -1, 0));
         }
         backing
     }
 
     /// Removes a user of an inode.
     pub(super) fn release(&self, ino: Ino) {
-        if !self.on {
+        if !self.is_on() {
             return;
         }
         let mut open = self.open.lock();

@@ -1,13 +1,11 @@
 //! Conversion of results of the file system to replies.
 
-use super::convert::{errno, file_attr, file_type, generation};
+use super::convert::{errno, file_attr};
 use super::killpriv::has_set_id;
 use super::passthrough::Passthrough;
-use frit_fs::{Attr, Error, Ino, InodeType, Result};
-use fuser::{
-    Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr,
-};
-use std::time::{Duration, UNIX_EPOCH};
+use frit_fs::{Attr, Error, Result};
+use frit_fuse::{Entry, Errno, FileAttr, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
+use std::time::Duration;
 
 /// Lifetime of entries and attributes in the kernel's cache. It can be long, since all changes are
 /// made through the kernel.
@@ -24,12 +22,14 @@ pub(super) fn shorter(ttl: Duration, attr: &Attr) -> Duration {
     if has_set_id(attr) { Duration::ZERO } else { ttl }
 }
 
+/// Returns the entry of an inode, with this lifetime of its attributes.
+pub(super) fn entry_with(attr: &Attr, attr_ttl: Duration, name_ttl: Duration) -> Entry {
+    Entry { attr: file_attr(attr), generation: u64::from(attr.generation), attr_ttl, name_ttl }
+}
+
 pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Ok(attr) => {
-            let ttl = ttl(passthrough, &attr);
-            reply.entry_with_ttls(&ttl, &TTL, &file_attr(&attr), generation(&attr));
-        }
+        Ok(attr) => reply.entry(&entry_with(&attr, ttl(passthrough, &attr), TTL)),
         Err(e) => reply.error(errno(&e)),
     }
 }
@@ -37,38 +37,18 @@ pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result
 /// Replies like [`entry`], but lets the kernel also cache that a name does not exist.
 pub(super) fn looked_up(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Err(Error::NotFound) => reply.entry(&TTL, &NO_INODE, Generation(0)),
+        // Inode 0 marks a name that does not exist.
+        Err(Error::NotFound) => {
+            let attr = FileAttr::default();
+            reply.entry(&Entry { attr, generation: 0, attr_ttl: TTL, name_ttl: TTL });
+        }
         other => entry(reply, passthrough, other),
     }
 }
 
-/// Attributes of inode 0, which mark a cacheable negative entry.
-const NO_INODE: FileAttr = FileAttr {
-    ino: INodeNo(0),
-    size: 0,
-    blocks: 0,
-    atime: UNIX_EPOCH,
-    mtime: UNIX_EPOCH,
-    ctime: UNIX_EPOCH,
-    crtime: UNIX_EPOCH,
-    kind: FileType::RegularFile,
-    perm: 0,
-    nlink: 0,
-    uid: 0,
-    gid: 0,
-    rdev: 0,
-    blksize: 0,
-    flags: 0,
-};
-
-/// Returns attributes for an inode that cannot be read, from its directory entry.
-pub(super) fn attr_from_entry(ino: Ino, kind: InodeType) -> FileAttr {
-    FileAttr { ino: INodeNo(ino.0), kind: file_type(kind), nlink: 1, ..NO_INODE }
-}
-
 pub(super) fn attr(reply: ReplyAttr, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Ok(attr) => reply.attr(&ttl(passthrough, &attr), &file_attr(&attr)),
+        Ok(attr) => reply.attr(ttl(passthrough, &attr), &file_attr(&attr)),
         Err(e) => reply.error(errno(&e)),
     }
 }

@@ -2,7 +2,7 @@
 //! process. The thread waits for the answer, so they do not change meanwhile.
 
 use frit_fs::Caller;
-use fuser::Request;
+use frit_fuse::Request;
 
 /// Returns the sender of a request with its supplementary groups, for checks of permissions by the file
 /// system. Without an entry in /proc, there are no groups.

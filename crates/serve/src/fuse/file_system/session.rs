@@ -2,10 +2,10 @@
 
 use super::adapter::FsAdapter;
 use super::options::MountOptions;
-use crate::fuse::mounts::{check_mountpoint, unmount_with_timeout, with_hint};
+use crate::fuse::mounts::{check_mountpoint, mount_error, unmount_with_timeout};
 use crate::fuse::unmount;
 use frit_fs::{DirectFiles, InStorage};
-use fuser::{BackgroundSession, Session};
+use frit_fuse::Connection;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Mount {
     mountpoint: PathBuf,
-    session: Option<BackgroundSession>,
+    connection: Option<Connection>,
     inactive_reason: Option<&'static str>,
 }
 
@@ -42,13 +42,17 @@ impl Mount {
                 "a pool's files are read and written by the kernel itself: --writeback is not supported";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let adapter = FsAdapter::new(Arc::clone(files), options)?;
-        let (notifier, reason) = (adapter.passthrough.notifier(), adapter.passthrough.inactive_reason());
-        let connected = Session::new(adapter, &mountpoint, &options.config());
-        let session = connected.map_err(|e| with_hint(&mountpoint, &e))?;
-        let _ = notifier.set(session.notifier());
-        let session = session.spawn().map_err(|e| with_hint(&mountpoint, &e))?;
-        Ok(Mount { mountpoint, session: Some(session), inactive_reason: reason.get().copied() })
+        let adapter = Arc::new(FsAdapter::new(Arc::clone(files), options)?);
+        let reason = adapter.passthrough.inactive_reason();
+        let connection = Connection::start(&adapter, &mountpoint, &options.connection());
+        let connection = connection.map_err(|e| mount_error(&mountpoint, e))?;
+        Ok(Mount { mountpoint, connection: Some(connection), inactive_reason: reason.get().copied() })
+    }
+
+    /// Returns `true` if requests come through io_uring.
+    #[must_use]
+    pub fn uses_rings(&self) -> bool {
+        self.connection.as_ref().is_some_and(Connection::uses_rings)
     }
 
     /// Returns the reason why passthrough is not active although it was requested. Files work
@@ -67,7 +71,7 @@ impl Mount {
     /// Returns `true` if the file system is unmounted and no longer in use.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.session.as_ref().is_none_or(|s| s.guard.is_finished())
+        self.connection.as_ref().is_none_or(Connection::has_ended)
     }
 
     /// Unmounts as soon as the file system is not in use, and at the latest after `timeout`, so
@@ -94,13 +98,13 @@ impl Mount {
     /// # Errors
     /// The connection to the kernel failed.
     pub fn join(mut self) -> io::Result<()> {
-        self.session.take().map_or(Ok(()), BackgroundSession::join)
+        self.connection.take().map_or(Ok(()), Connection::join)
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        if self.session.is_some() {
+        if self.connection.is_some() {
             // An error cannot be returned from here.
             let _ = self.unmount(Duration::ZERO);
         }

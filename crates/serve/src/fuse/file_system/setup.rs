@@ -1,7 +1,6 @@
 //! Negotiation of capabilities with the kernel at mounting.
 
-use crate::fuse::capabilities;
-use fuser::{InitFlags, KernelConfig};
+use frit_fuse::{InitFlags, KernelConfig};
 use std::io;
 
 /// Capabilities requested from the kernel; each is used if the kernel has it. FUSE_ATOMIC_O_TRUNC
@@ -34,7 +33,10 @@ const CAPABILITIES: [InitFlags; 9] = [
 /// # Errors
 /// A writeback cache was requested, but this kernel has none.
 pub(super) fn negotiate(config: &mut KernelConfig, writeback: bool) -> io::Result<()> {
-    capabilities::negotiate(config, CAPABILITIES);
+    for wish in CAPABILITIES {
+        // Each is used if the kernel has it.
+        let _ = config.add_capabilities(wish);
+    }
     if writeback {
         config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).map_err(|_| {
             io::Error::new(io::ErrorKind::Unsupported, "this kernel has no writeback cache for FUSE")

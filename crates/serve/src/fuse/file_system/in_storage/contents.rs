@@ -2,7 +2,7 @@
 
 use frit_fs::FileContents;
 use frit_isp::{Destination, Source, SourceError};
-use fuser::{INodeNo, Notifier};
+use frit_fuse::Kernel;
 use std::sync::{Arc, OnceLock};
 
 /// Contents of a file as data of the processing engine.
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 pub struct EngineContents {
     contents: Arc<dyn FileContents>,
     /// Kernel whose cache has to drop what the engine changes.
-    kernel: Option<Arc<OnceLock<Notifier>>>,
+    kernel: Option<Arc<OnceLock<Kernel>>>,
 }
 
 impl EngineContents {
@@ -23,7 +23,7 @@ impl EngineContents {
     /// Returns contents of a mounted file.
     pub(super) fn mounted(
         contents: Arc<dyn FileContents>,
-        kernel: Arc<OnceLock<Notifier>>,
+        kernel: Arc<OnceLock<Kernel>>,
     ) -> EngineContents {
         EngineContents { contents, kernel: Some(kernel) }
     }
@@ -54,7 +54,7 @@ impl Destination for EngineContents {
         // page (`page_invalidation`).
         if let Some(kernel) = self.kernel.as_ref().and_then(|kernel| kernel.get()) {
             // The kernel may have forgotten the inode already.
-            let _ = kernel.inval_inode(INodeNo(self.contents.ino().0), at as i64, data.len() as i64);
+            let _ = kernel.inval_inode(self.contents.ino().0, at as i64, data.len() as i64);
         }
         Ok(())
     }

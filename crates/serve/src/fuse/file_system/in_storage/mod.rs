@@ -3,6 +3,7 @@
 mod contents;
 mod open_command;
 mod resolver;
+mod waiting_reads;
 
 pub use contents::EngineContents;
 pub(super) use open_command::CommandFiles;

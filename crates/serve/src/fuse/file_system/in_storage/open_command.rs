@@ -1,12 +1,13 @@
 //! Open command files, each with a channel to the engine.
 
 use super::resolver::CallerFiles;
+use super::waiting_reads::{WaitingRead, WaitingReads};
 use crate::fuse::file_system::requester::caller_with_groups;
 use frit_fs::{COMMAND_NAME, Error, InStorage, Ino, Result};
 use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
-use fuser::{
-    Errno, FileHandle, FopenFlags, INodeNo, Notifier, OpenFlags, PollEvents, PollNotifier, ReplyData,
-    ReplyPoll, ReplyWrite, Request,
+use frit_fuse::{
+    Errno, FileHandle, FopenFlags, Kernel, OpenFlags, PollEvents, PollToken, ReplyPoll, ReplyRead, ReplyWrite,
+    Request, on_all_processors,
 };
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
@@ -34,11 +35,12 @@ struct OpenCommand {
 #[derive(Debug)]
 pub(in crate::fuse::file_system) struct CommandFiles {
     foreground: Arc<Foreground>,
-    kernel: Arc<OnceLock<Notifier>>,
+    kernel: Arc<OnceLock<Kernel>>,
     /// Created by the first open.
     engine: OnceLock<Arc<Engine>>,
     open: Mutex<HashMap<u64, Arc<OpenCommand>>>,
     next: AtomicU64,
+    waiting: Arc<WaitingReads>,
 }
 
 /// Events of a file that never waits.
@@ -46,13 +48,14 @@ const ALWAYS: PollEvents =
     PollEvents::POLLIN.union(PollEvents::POLLRDNORM).union(PollEvents::POLLOUT).union(PollEvents::POLLWRNORM);
 
 impl CommandFiles {
-    pub(in crate::fuse::file_system) fn new(kernel: Arc<OnceLock<Notifier>>) -> CommandFiles {
+    pub(in crate::fuse::file_system) fn new(kernel: Arc<OnceLock<Kernel>>) -> CommandFiles {
         CommandFiles {
             foreground: Arc::default(),
             kernel,
             engine: OnceLock::new(),
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
+            waiting: Arc::default(),
         }
     }
 
@@ -73,11 +76,8 @@ impl CommandFiles {
         let directory = files.command_directory(ino).ok()?;
         let engine = self.engine.get_or_init(|| {
             let foreground = Arc::clone(&self.foreground);
-            Arc::new(Engine::new(EngineOptions {
-                idle_priority: true,
-                foreground,
-                ..EngineOptions::default()
-            }))
+            let options = EngineOptions { idle_priority: true, foreground, ..EngineOptions::default() };
+            Arc::new(on_all_processors(|| Engine::new(options)))
         });
         let channel = Channel::new(Arc::clone(engine));
         let nonblocking = flags.0 as u32 & OFlags::NONBLOCK.bits() != 0;
@@ -106,7 +106,7 @@ impl CommandFiles {
         // The notification takes locks of the kernel, for which threads that answer requests must not wait.
         let notify = move || {
             if let Some(kernel) = kernel.get() {
-                let _ = kernel.inval_entry(INodeNo(directory.0), OsStr::from_bytes(COMMAND_NAME));
+                let _ = kernel.inval_entry(directory.0, OsStr::from_bytes(COMMAND_NAME));
             }
         };
         // Without a thread, the kernel keeps the entry until it needs the memory.
@@ -156,18 +156,39 @@ impl CommandFiles {
     }
 
     /// Answers a read when the oldest result is complete.
-    pub(in crate::fuse::file_system) fn read(&self, handle: FileHandle, len: u32, reply: ReplyData) {
-        match self.get(handle) {
-            Ok(open) => read_when_ready(&open, len as usize, reply),
-            Err(e) => reply.error(super::super::convert::errno(&e)),
+    pub(in crate::fuse::file_system) fn read(
+        &self,
+        request: &Request,
+        handle: FileHandle,
+        len: u32,
+        reply: ReplyRead,
+    ) {
+        let open = match self.get(handle) {
+            Ok(open) => open,
+            Err(e) => return reply.error(super::super::convert::errno(&e)),
+        };
+        match open.channel.try_read(len as usize) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(ChannelError::WouldBlock) if open.nonblocking => reply.error(Errno::EAGAIN),
+            Err(ChannelError::WouldBlock) => {
+                if let Some(read) = self.waiting.add(request.unique(), reply) {
+                    read_when_ready(&self.waiting, &open, len as usize, read);
+                }
+            }
+            Err(_) => reply.error(Errno::EIO),
         }
+    }
+
+    /// Ends a read that waits, if its program got a signal.
+    pub(in crate::fuse::file_system) fn interrupt(&self, unique: u64) {
+        self.waiting.interrupt(unique);
     }
 
     /// Answers which operations would not wait, and notifies the kernel when a result is complete.
     pub(in crate::fuse::file_system) fn poll(
         &self,
         handle: FileHandle,
-        notifier: PollNotifier,
+        token: PollToken,
         reply: ReplyPoll,
     ) {
         let Ok(open) = self.get(handle) else { return reply.poll(ALWAYS) };
@@ -176,8 +197,9 @@ impl CommandFiles {
         if ready.readable {
             events |= PollEvents::POLLIN | PollEvents::POLLRDNORM;
         } else {
+            let kernel = Arc::clone(&self.kernel);
             // The notification ends a poll, which then asks again.
-            open.channel.on_ready(move || drop(notifier.notify()));
+            open.channel.on_ready(move || drop(kernel.get().map(|kernel| kernel.poll_ready(token))));
         }
         if ready.writable {
             events |= PollEvents::POLLOUT | PollEvents::POLLWRNORM;
@@ -186,14 +208,15 @@ impl CommandFiles {
     }
 }
 
-fn read_when_ready(open: &Arc<OpenCommand>, len: usize, reply: ReplyData) {
-    match open.channel.try_read(len) {
-        Ok(bytes) => reply.data(&bytes),
-        Err(ChannelError::WouldBlock) if open.nonblocking => reply.error(Errno::EAGAIN),
-        Err(ChannelError::WouldBlock) => {
-            let again = Arc::clone(open);
-            open.channel.on_ready(move || read_when_ready(&again, len, reply));
-        }
-        Err(_) => reply.error(Errno::EIO),
-    }
+fn read_when_ready(waiting: &Arc<WaitingReads>, open: &Arc<OpenCommand>, len: usize, read: Arc<WaitingRead>) {
+    let (again, others) = (Arc::clone(open), Arc::clone(waiting));
+    open.channel.on_ready(move || {
+        // The result stays for another read if this one was interrupted.
+        let is_done = read.with_reply(|| match again.channel.try_read(len) {
+            Ok(bytes) => Some(Ok(bytes)),
+            Err(ChannelError::WouldBlock) => None,
+            Err(_) => Some(Err(Errno::EIO)),
+        });
+        if is_done { others.remove(&read) } else { read_when_ready(&others, &again, len, read) }
+    });
 }

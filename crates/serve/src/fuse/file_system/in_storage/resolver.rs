@@ -7,7 +7,7 @@ use frit_fs::{
 use frit_isp::{
     Answer, Command, Destination, Instruction, Outcome, ResolveError, Resolver, Source, Target, Ticket,
 };
-use fuser::Notifier;
+use frit_fuse::Kernel;
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ pub(super) struct CallerFiles<F> {
     /// Author of the instructions; permissions are checked here.
     pub(super) caller: Caller,
     /// Kernel whose cache has to drop what the engine changes.
-    pub(super) kernel: Arc<OnceLock<Notifier>>,
+    pub(super) kernel: Arc<OnceLock<Kernel>>,
     /// Contents that the last instruction reads.
     pub(super) reads: Mutex<Option<Arc<dyn FileContents>>>,
 }
