@@ -65,14 +65,16 @@ pub struct PollToken(pub(crate) u64);
 /// numbers only, because the lowest bit marks interruptions.
 const RETRIEVE_FROM: u64 = 1 << 62;
 
-/// Makes the kernel send a request to the ring of this processor: it asks for no page of the root.
-/// The reply to any request makes the kernel look for others that wait, for which there was no entry.
-pub(crate) fn wake_queue(device: impl AsFd) -> rustix::io::Result<()> {
+/// Makes the kernel send a request to the ring of this processor: it asks for no page of a file. The
+/// reply to any request makes the kernel look for others that wait, for which there was no entry.
+///
+/// The kernel refuses inodes that are no files. Only requests for files are answered late.
+pub(crate) fn wake_queue(device: impl AsFd, file: INodeNo) {
     static NEXT: AtomicU64 = AtomicU64::new(RETRIEVE_FROM);
     let notify_unique = NEXT.fetch_add(2, Ordering::Relaxed);
-    let body =
-        NotifyRetrieveOut { notify_unique, nodeid: INodeNo::ROOT.0, ..NotifyRetrieveOut::default() };
+    let body = NotifyRetrieveOut { notify_unique, nodeid: file.0, ..NotifyRetrieveOut::default() };
     let len = (size_of::<OutHeader>() + size_of::<NotifyRetrieveOut>()) as u32;
     let header = OutHeader { len, error: NOTIFY_RETRIEVE, unique: 0 };
-    rustix::io::writev(device, &[IoSlice::new(header.as_bytes()), IoSlice::new(body.as_bytes())]).map(drop)
+    // If the kernel has forgotten the inode, nobody waits for the late reply.
+    let _ = rustix::io::writev(device, &[IoSlice::new(header.as_bytes()), IoSlice::new(body.as_bytes())]);
 }

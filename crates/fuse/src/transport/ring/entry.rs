@@ -61,7 +61,7 @@ impl Entry {
     /// Calls a function with the request in the entry. Only the owner may do so, after the kernel
     /// has given the entry back, and before a reply is complete.
     #[expect(unsafe_code)]
-    pub(super) fn request<R>(&self, read: impl FnOnce(InHeader, u64, Arguments<'_>) -> R) -> R {
+    pub(super) fn request<R>(&self, read: impl FnOnce(InHeader, Arguments<'_>) -> R) -> R {
         let start = self.memory.as_mut_ptr().cast_const();
         // SAFETY: the headers are inside the map and consist of bytes. The kernel does not write to
         // them now. A reply is put there by this thread, after `read` has returned.
@@ -75,7 +75,7 @@ impl Entry {
         // has returned (`Ticket::fill`): READ has a payload of 0 bytes.
         let payload = unsafe { std::slice::from_raw_parts(start.add(HEADERS_BYTES), len) };
         let arguments = Arguments::new(&headers[op_at..op_at + RING_HEADER_BYTES], payload);
-        read(in_header, entry.commit_id, arguments)
+        read(in_header, arguments)
     }
 
     /// Writes a reply to the entry, and returns the number that the kernel knows the request by.

@@ -173,14 +173,16 @@ impl<S: Server> Worker<'_, S> {
     /// Serves the request in an entry.
     fn serve(&mut self, number: usize) -> io::Result<()> {
         let Some(entry) = self.entries.get(number).map(Arc::clone) else { return Ok(()) };
-        entry.request(|header, _, arguments| {
+        let node = entry.request(|header, arguments| {
             let answer = Answer::new(header.unique, Route::Ring(Ticket::new(&entry)));
-            dispatch(self.server, &Request::new(header), arguments, answer);
+            let request = Request::new(header);
+            dispatch(self.server, &request, arguments, answer);
+            request.node()
         });
         if !self.give_back(Some(number))? {
             // The reply comes later, and may depend on requests that wait for an entry.
             self.add_entry(entry.queue)?;
-            wake_queue(self.device)?;
+            wake_queue(self.device, node);
         } else if !self.ring.completion().is_empty() {
             // Nobody has to wait for the next request of this thread.
             self.ring.submit()?;
