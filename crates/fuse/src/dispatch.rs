@@ -63,7 +63,7 @@ fn contents(server: &impl Server, request: &Request, mut arguments: Arguments<'_
             let of: abi::ReadIn = arguments.structure()?;
             let owner = owner(of.read_flags & abi::READ_LOCKOWNER != 0, of.lock_owner);
             let read = Read { handle: FileHandle(of.fh), at: of.offset, len: of.size, owner };
-            server.read(request, node, &read, ReplyRead(answer));
+            server.read(request, node, &read, ReplyRead::new(answer, of.size));
         }
         opcode::WRITE => {
             let of: abi::WriteIn = arguments.structure()?;

@@ -111,39 +111,45 @@ impl ReplyData {
     }
 }
 
-/// Reply to a request that reads contents.
+/// Reply to a request that reads contents. Bytes beyond those that were requested are cut.
 #[derive(Debug)]
-pub struct ReplyRead(pub(crate) Answer);
+pub struct ReplyRead {
+    answer: Answer,
+    /// Bytes requested.
+    max: u32,
+}
 
 impl ReplyRead {
-    /// Answers with an error.
-    pub fn error(self, error: Errno) {
-        self.0.error(error);
+    pub(crate) fn new(answer: Answer, max: u32) -> ReplyRead {
+        ReplyRead { answer, max }
     }
 
-    /// Answers with bytes, at most as many as were requested.
+    /// Answers with an error.
+    pub fn error(self, error: Errno) {
+        self.answer.error(error);
+    }
+
+    /// Answers with bytes.
     pub fn data(self, data: &[u8]) {
-        self.fill(data.len() as u32, |buffer| {
-            buffer.copy_from_slice(data);
-            Ok(data.len())
+        self.fill(|buffer| {
+            let len = data.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&data[..len]);
+            Ok(len)
         });
     }
 
-    /// Answers with what `read` puts into a buffer of `len` bytes, at most as many as were
-    /// requested. It returns the number of bytes. This saves a copy.
-    pub fn fill(self, len: u32, read: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) {
+    /// Answers with what `read` puts into a buffer that has room for the bytes requested. It returns
+    /// the number of bytes. This saves a copy.
+    pub fn fill(self, read: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) {
         // `None` is never returned, so nothing is left.
-        drop(self.try_fill(len, |buffer| read(buffer).map(Some)));
+        drop(self.try_fill(|buffer| read(buffer).map(Some)));
     }
 
     /// Answers as [`fill`](Self::fill), or returns the reply if `read` returns `None`.
     #[must_use]
-    pub fn try_fill(
-        self,
-        len: u32,
-        read: impl FnOnce(&mut [u8]) -> Result<Option<usize>, Errno>,
-    ) -> Option<ReplyRead> {
-        self.0.fill(len as usize, read).map(ReplyRead)
+    pub fn try_fill(self, read: impl FnOnce(&mut [u8]) -> Result<Option<usize>, Errno>) -> Option<ReplyRead> {
+        let max = self.max;
+        self.answer.fill(max as usize, read).map(|answer| ReplyRead { answer, max })
     }
 }
 

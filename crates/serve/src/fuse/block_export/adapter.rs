@@ -135,7 +135,7 @@ impl Server for BlockAdapter {
 
     fn read(&self, _: &Request, _: INodeNo, read: &Read, reply: ReplyRead) {
         let mut late = None;
-        let rest = reply.try_fill(read.len, |buffer| match file::read(&self.device, read.at, buffer)? {
+        let rest = reply.try_fill(|buffer| match file::read(&self.device, read.at, buffer)? {
             (data, ReplyTime::NOW) => Ok(Some(data.len())),
             (data, done) => {
                 late = Some((data.to_vec(), done));

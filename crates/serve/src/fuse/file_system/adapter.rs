@@ -244,7 +244,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         }
         let _foreground = self.commands.foreground();
         self.page_invalidation.fill(ino(number), read.owner);
-        self.read_into(ino(number), read.at, read.len, reply);
+        self.read_into(ino(number), read.at, reply);
     }
 
     fn write(&self, request: &Request, number: INodeNo, write: &Write<'_>, reply: ReplyWrite) {

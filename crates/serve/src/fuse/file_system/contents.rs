@@ -81,8 +81,8 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
 
-    pub(super) fn read_into(&self, ino: Ino, at: u64, len: u32, reply: ReplyRead) {
-        reply.fill(len, |buffer| self.files.read(ino, at, buffer).map_err(|e| errno(&e)));
+    pub(super) fn read_into(&self, ino: Ino, at: u64, reply: ReplyRead) {
+        reply.fill(|buffer| self.files.read(ino, at, buffer).map_err(|e| errno(&e)));
     }
 
     /// Copies up to `len` bytes between files, or within one.
