@@ -116,7 +116,11 @@ impl Server for TestServer {
                     Ok(len)
                 });
             }
-            (Some("late"), 0) => self.late.lock().unwrap().push(reply),
+            (Some("late"), 0) => {
+                // Meanwhile more requests come than the queue has entries.
+                std::thread::sleep(Duration::from_millis(2));
+                self.late.lock().unwrap().push(reply);
+            }
             (Some("lost"), _) => drop(reply),
             (Some("never"), _) => drop(self.never.lock().unwrap().insert(request.unique(), reply)),
             (Some("stats"), at) => reply.data(&self.stats().as_bytes()[(at as usize).min(self.stats().len())..]),
