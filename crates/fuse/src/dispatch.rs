@@ -260,3 +260,83 @@ fn xattrs(server: &impl Server, request: &Request, mut arguments: Arguments<'_>,
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::Route;
+    use crate::protocol::abi::{InHeader, OutHeader};
+    use crate::transport::DeviceFd;
+    use fuser::KernelConfig;
+    use proptest::prelude::*;
+    use std::os::unix::net::UnixDatagram;
+    use std::sync::Arc;
+    use zerocopy::FromBytes;
+
+    /// Answers with ENOSYS.
+    struct Unimplemented;
+
+    impl Server for Unimplemented {
+        fn negotiate(&self, _: &mut KernelConfig) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns the error of the one reply to a request, or `None` if there is none.
+    fn error_of(opcode: u32, arguments: &[u8]) -> Option<i32> {
+        let (ours, device) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let header = InHeader { opcode, unique: 42, nodeid: 1, ..InHeader::default() };
+        let answer = Answer::new(42, Route::Device(DeviceFd(Arc::new(device.into()))));
+        let arguments = Arguments::contiguous(opcode, arguments);
+        dispatch(&Unimplemented, &Request::new(header), arguments, answer);
+        let mut reply = [0; 4096];
+        let len = ours.recv(&mut reply).ok()?;
+        let (reply, _) = OutHeader::read_from_prefix(&reply[..len]).unwrap();
+        assert_eq!((reply.unique, reply.len as usize), (42, len));
+        assert!(ours.recv(&mut [0]).is_err(), "one reply");
+        Some(-reply.error)
+    }
+
+    #[test]
+    fn requests_are_answered_once() {
+        let (eio, enosys) = (Errno::EIO.code(), Errno::ENOSYS.code());
+        assert_eq!(error_of(opcode::LOOKUP, b"name\0"), Some(enosys));
+        assert_eq!(error_of(opcode::LOOKUP, b"name"), Some(eio), "no end of the name");
+        assert_eq!(error_of(opcode::WRITE, &[1; 40]), Some(eio), "fewer bytes than its size");
+        assert_eq!(error_of(opcode::MKDIR, &[0; 7]), Some(eio), "a short structure");
+        assert_eq!(error_of(opcode::RELEASE, &[0; 24]), Some(0));
+        assert_eq!(error_of(opcode::DESTROY, &[]), Some(0));
+        assert_eq!(error_of(999, &[]), Some(enosys));
+        assert_eq!(error_of(opcode::FORGET, &[0; 8]), None);
+        assert_eq!(error_of(opcode::BATCH_FORGET, &[255; 24]), None, "fewer inodes than its count");
+        assert_eq!(error_of(opcode::INTERRUPT, &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_get_one_answer(opcode in 0u32..60, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let silent = [opcode::FORGET, opcode::BATCH_FORGET, opcode::INTERRUPT, opcode::NOTIFY_REPLY];
+            prop_assert_eq!(error_of(opcode, &bytes).is_none(), silent.contains(&opcode));
+        }
+    }
+
+    #[test]
+    fn changes_of_attributes_are_those_with_a_bit() {
+        let of = abi::SetattrIn {
+            valid: fattr::SIZE | fattr::ATIME | fattr::MTIME | fattr::MTIME_NOW,
+            size: 7,
+            mode: 0o644,
+            atime: -2i64 as u64,
+            atimensec: 5,
+            ..abi::SetattrIn::default()
+        };
+        let expected = SetAttr {
+            size: Some(7),
+            atime: Some(NewTime::At(Timestamp { seconds: -2, nanoseconds: 5 })),
+            mtime: Some(NewTime::Now),
+            ..SetAttr::default()
+        };
+        assert_eq!(changes(&of), expected);
+    }
+}

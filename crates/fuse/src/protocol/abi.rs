@@ -200,3 +200,67 @@ pub(crate) mod ring_command {
     /// Replies, and waits for the next request.
     pub(crate) const COMMIT_AND_FETCH: u32 = 2;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes of linux/fuse.h, which a C compiler prints if the header is installed.
+    #[test]
+    fn structures_have_the_sizes_of_the_kernel() {
+        let expected = [
+            ("fuse_in_header", size_of::<InHeader>()),
+            ("fuse_forget_in", size_of::<ForgetIn>()),
+            ("fuse_batch_forget_in", size_of::<BatchForgetIn>()),
+            ("fuse_forget_one", size_of::<ForgetOne>()),
+            ("fuse_getattr_in", size_of::<GetattrIn>()),
+            ("fuse_setattr_in", size_of::<SetattrIn>()),
+            ("fuse_mknod_in", size_of::<MknodIn>()),
+            ("fuse_mkdir_in", size_of::<MkdirIn>()),
+            ("fuse_rename_in", size_of::<RenameIn>()),
+            ("fuse_rename2_in", size_of::<Rename2In>()),
+            ("fuse_link_in", size_of::<LinkIn>()),
+            ("fuse_open_in", size_of::<OpenIn>()),
+            ("fuse_create_in", size_of::<CreateIn>()),
+            ("fuse_read_in", size_of::<ReadIn>()),
+            ("fuse_write_in", size_of::<WriteIn>()),
+            ("fuse_release_in", size_of::<ReleaseIn>()),
+            ("fuse_flush_in", size_of::<FlushIn>()),
+            ("fuse_fsync_in", size_of::<FsyncIn>()),
+            ("fuse_getxattr_in", size_of::<GetxattrIn>()),
+            ("fuse_access_in", size_of::<AccessIn>()),
+            ("fuse_interrupt_in", size_of::<InterruptIn>()),
+            ("fuse_ioctl_in", size_of::<IoctlIn>()),
+            ("fuse_poll_in", size_of::<PollIn>()),
+            ("fuse_fallocate_in", size_of::<FallocateIn>()),
+            ("fuse_lseek_in", size_of::<LseekIn>()),
+            ("fuse_copy_file_range_in", size_of::<CopyFileRangeIn>()),
+            ("fuse_out_header", size_of::<OutHeader>()),
+            ("fuse_attr", size_of::<Attr>()),
+            ("fuse_entry_out", size_of::<EntryOut>()),
+            ("fuse_attr_out", size_of::<AttrOut>()),
+            ("fuse_open_out", size_of::<OpenOut>()),
+            ("fuse_write_out", size_of::<WriteOut>()),
+            ("fuse_statfs_out", size_of::<StatfsOut>()),
+            ("fuse_getxattr_out", size_of::<GetxattrOut>()),
+            ("fuse_ioctl_out", size_of::<IoctlOut>()),
+            ("fuse_poll_out", size_of::<PollOut>()),
+            ("fuse_lseek_out", size_of::<LseekOut>()),
+            ("fuse_dirent", size_of::<Dirent>()),
+            ("fuse_notify_retrieve_out", size_of::<NotifyRetrieveOut>()),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let (source, program) = (dir.path().join("sizes.c"), dir.path().join("sizes"));
+        let print = |(name, _): &(&str, usize)| format!("printf(\"{name} %zu\\n\", sizeof(struct {name}));\n");
+        let body: String = expected.iter().map(print).collect();
+        let text = format!("#include <stdio.h>\n#include <linux/fuse.h>\nint main(void) {{ {body} return 0; }}\n");
+        std::fs::write(&source, text).unwrap();
+        let built = std::process::Command::new("cc").arg(&source).arg("-o").arg(&program).output();
+        if !built.is_ok_and(|built| built.status.success()) {
+            return println!("skipped: no C compiler, or no linux/fuse.h");
+        }
+        let printed = std::process::Command::new(&program).output().unwrap();
+        let ours: String = expected.iter().map(|(name, size)| format!("{name} {size}\n")).collect();
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), ours);
+    }
+}

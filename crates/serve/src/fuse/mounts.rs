@@ -12,15 +12,21 @@ use std::time::{Duration, Instant};
 pub(super) const SOURCE: &str = "frit";
 /// Interval between attempts to unmount a file that is in use.
 const RETRY: Duration = Duration::from_millis(50);
-/// `ENOTCONN`: error of a mount whose server no longer exists.
-pub(super) const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
+/// Returns `true` for an error of a mount whose server no longer exists. With
+/// io_uring, the kernel returns `ECONNABORTED`, and `ECANCELED` while it takes the rings down.
+pub(super) fn is_disconnected(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+
+    let numbers = [Errno::NOTCONN, Errno::CONNABORTED, Errno::CANCELED];
+    numbers.iter().any(|number| error.raw_os_error() == Some(number.raw_os_error()))
+}
 
 /// Returns the absolute path of a directory that can be mounted on.
 pub(super) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
     // A mount whose server no longer exists has a path, but every access to it fails.
     let resolved = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
     let mountpoint = resolved.map_err(|e| {
-        let hint = if e.raw_os_error() == Some(NOT_CONNECTED) {
+        let hint = if is_disconnected(&e) {
             "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
         } else {
             "the mountpoint has to be an existing directory"

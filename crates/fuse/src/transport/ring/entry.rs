@@ -146,3 +146,81 @@ impl Ticket {
         self.0.mailbox.put(completion);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts a request into an entry, as the kernel does.
+    fn request(entry: &Entry, unique: u64, payload: &[u8]) {
+        let header = InHeader { opcode: 16, unique, nodeid: 9, ..InHeader::default() };
+        let in_out = EntryInOut { commit_id: unique + 1, payload_sz: payload.len() as u32, ..EntryInOut::default() };
+        let mut headers = RingHeaders { in_out: [0; 128], op_in: [3; 128], entry: in_out };
+        headers.in_out[..size_of::<InHeader>()].copy_from_slice(header.as_bytes());
+        let [to, contents] = entry.vectors();
+        assert_eq!((to.len, contents.len), (288, 1 << 20));
+        #[expect(unsafe_code)]
+        // SAFETY: both ranges are inside the map, and nobody else uses it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(headers.as_bytes().as_ptr(), to.start, to.len);
+            std::ptr::copy_nonoverlapping(payload.as_ptr(), contents.start, payload.len());
+        }
+    }
+
+    /// Returns the header and the contents of the reply in an entry.
+    fn reply(entry: &Entry) -> (OutHeader, Vec<u8>) {
+        let [from, contents] = entry.vectors();
+        #[expect(unsafe_code)]
+        // SAFETY: as above.
+        let (headers, contents) = unsafe {
+            let headers = std::slice::from_raw_parts(from.start, from.len);
+            (headers, std::slice::from_raw_parts(contents.start, contents.len))
+        };
+        let headers = RingHeaders::read_from_bytes(headers).unwrap();
+        let (header, _) = OutHeader::read_from_prefix(&headers.in_out).unwrap();
+        (header, contents[..headers.entry.payload_sz as usize].to_vec())
+    }
+
+    #[test]
+    fn an_entry_takes_a_request_and_a_reply() {
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let entry = Entry::new(&mailbox, 5, 1).unwrap();
+        request(&entry, 40, b"contents");
+        entry.request(|header, mut arguments| {
+            assert_eq!((header.unique, header.nodeid), (40, 9));
+            assert_eq!(arguments.structure::<u64>().unwrap(), 0x0303_0303_0303_0303);
+            assert_eq!(arguments.bytes(8).unwrap(), b"contents");
+            assert!(arguments.bytes(1).is_err());
+            Ticket::new(&entry).complete(40, -5, ReplyBytes::from_slice(b"reply"));
+        });
+        let completion = mailbox.take().unwrap();
+        assert_eq!((completion.entry, completion.unique, completion.error), (5, 40, -5));
+        assert_eq!(entry.put_reply(40, -5, &completion.contents), 41, "the number for the kernel");
+        let (header, contents) = reply(&entry);
+        assert_eq!((header.len, header.error, header.unique), (16 + 5, -5, 40));
+        assert_eq!(contents, b"reply");
+        assert!(mailbox.take().is_none());
+    }
+
+    #[test]
+    fn contents_are_put_into_the_entry_now_or_later() {
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let entry = Entry::new(&mailbox, 0, 0).unwrap();
+        request(&entry, 2, &[]);
+        let ticket = Ticket::new(&entry).fill(2, 100, |buffer| {
+            assert_eq!(buffer.len(), 100);
+            Ok(None)
+        });
+        assert!(mailbox.take().is_none(), "later");
+        let rest = ticket.unwrap().fill(2, usize::MAX, |buffer| {
+            buffer[..3].copy_from_slice(b"abc");
+            Ok(Some(3))
+        });
+        assert!(rest.is_none());
+        let completion = mailbox.take().unwrap();
+        entry.put_reply(2, 0, &completion.contents);
+        assert_eq!(reply(&entry).1, b"abc");
+        assert!(Ticket::new(&entry).fill(2, 10, |_| Err(Errno::EIO)).is_none());
+        assert_eq!(mailbox.take().unwrap().error, -Errno::EIO.code());
+    }
+}

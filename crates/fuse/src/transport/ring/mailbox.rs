@@ -42,7 +42,8 @@ impl Mailbox {
     /// # Errors
     /// There are no descriptors left.
     pub(super) fn new() -> io::Result<Mailbox> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
+        // One completion of the poll may stand for several replies, or for none that is left.
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let owner = std::thread::current().id();
         Ok(Mailbox { replies: Mutex::default(), owner, bell })
     }

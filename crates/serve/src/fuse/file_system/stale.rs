@@ -1,7 +1,7 @@
 //! File systems mounted at a directory, including those whose server no longer exists.
 
 use super::options::SUBTYPE;
-use crate::fuse::mounts::{NOT_CONNECTED, file_systems_at, mountpoints_of_type};
+use crate::fuse::mounts::{file_systems_at, is_disconnected, mountpoints_of_type};
 use crate::fuse::{absolute_path, unmount};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn clear_stale(directory: &Path) -> io::Result<bool> {
     // The kernel may have the attributes of the directory, but it asks for the usage each time.
     let is_stale = || {
         let asked = std::fs::metadata(directory).and_then(|_| Ok(rustix::fs::statfs(directory)?));
-        asked.is_err_and(|e| e.raw_os_error() == Some(NOT_CONNECTED))
+        asked.is_err_and(|e| is_disconnected(&e))
     };
     while is_stale() {
         let mountpoint = absolute_path(directory)?;

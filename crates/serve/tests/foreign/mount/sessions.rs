@@ -88,7 +88,10 @@ fn what_a_killed_server_left_is_cleared() {
     let mut file = File::create(at.join("f")).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(error(fs::metadata(&at)), code(rustix::io::Errno::NOTCONN));
+    use rustix::io::Errno;
+    let ended = [Errno::NOTCONN, Errno::CONNABORTED, Errno::CANCELED].map(code);
+    let found = error(fs::metadata(&at));
+    assert!(ended.contains(&found), "{found}");
     let said = Mount::start(&m.files, &at, &MountOptions::new("x")).unwrap_err().to_string();
     assert!(said.contains("was killed"), "{said}");
     assert!(clear_stale(&at).unwrap());
