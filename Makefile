@@ -82,6 +82,9 @@ unit:
 	$(CARGO) test --workspace --locked
 # The whole workspace again, because with -p dependencies have other features and are built once more.
 	$(CARGO) test --workspace --locked --features frit-fs/shuttle --test schedules
+# Mounts again, with requests through io_uring.
+	scripts/with_rings.sh $(CARGO) test --workspace --locked --test transports
+	scripts/with_rings.sh $(CARGO) test --workspace --locked --test foreign mount::
 
 guide:
 	scripts/extending.sh
@@ -110,6 +113,7 @@ bench: dist ## speed and memory, each beside a baseline measured in the same run
 	scripts/peers.sh bench
 	scripts/bench-nbd.sh
 	scripts/bench-fs.sh
+	scripts/bench_requests.py --frit $(DIST)
 	scripts/bench_isp.py --frit $(DIST)
 	scripts/bench_isp_volume.py --frit $(DIST)
 

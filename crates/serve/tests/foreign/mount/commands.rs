@@ -8,6 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn command(directory: &Path) -> File {
     OpenOptions::new().read(true).write(true).open(directory.join(".isp")).unwrap()
@@ -219,6 +221,23 @@ fn a_poll_waits_for_a_result() {
 }
 
 #[test]
+fn a_program_that_is_killed_while_it_reads_a_result_ends() {
+    let Some(m) = Mounted::new("") else { return };
+    // A checksum of holes that takes minutes.
+    File::create(m.path("f")).unwrap().set_len(1 << 40).unwrap();
+    let script = r#"exec 3<>.isp; echo '{"checksum": "sha256", "file": "f"}' >&3; exec cat <&3"#;
+    let mut reader = Command::new("sh");
+    let mut reader = reader.args(["-c", script]).current_dir(&m.at).stdout(Stdio::null()).spawn().unwrap();
+    let comm = format!("/proc/{}/comm", reader.id());
+    super::wait_until(|| fs::read_to_string(&comm).is_ok_and(|name| name == "cat\n"));
+    // It reads soon; killed before, it ends as well.
+    std::thread::sleep(Duration::from_millis(50));
+    reader.kill().unwrap();
+    super::wait_until(|| reader.try_wait().unwrap().is_some());
+    m.stop();
+}
+
+#[test]
 fn a_query_has_the_rights_of_its_author() {
     let Some(m) = Mounted::new("") else { return };
     let set = |path: &str, mode| fs::set_permissions(m.path(path), fs::Permissions::from_mode(mode)).unwrap();
@@ -238,7 +257,7 @@ fn a_query_has_the_rights_of_its_author() {
              os.write(f, b'{{\"words\": [\"secret\"], \"file\": \"{path}\"}}')\nprint(os.read(f, 4096).decode())"
         );
         let output =
-            std::process::Command::new("python3").args(["-c", &script]).current_dir(&m.at).output().unwrap();
+            Command::new("python3").args(["-c", &script]).current_dir(&m.at).output().unwrap();
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     };
     let found = r#""count":1"#;
@@ -319,7 +338,7 @@ fn the_engine_waits_for_reads_of_the_mount() {
     let query = r#"{"words": ["none"], "file": "f"}"#;
     assert_eq!(number(&ask(&file, query), "yields"), 0);
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let end = std::time::Instant::now() + Duration::from_secs(60);
     std::thread::scope(|s| {
         for _ in 0..2 {
             s.spawn(|| {

@@ -75,6 +75,16 @@ impl Mounted {
     }
 }
 
+/// Waits for something that happens soon.
+#[track_caller]
+pub(crate) fn wait_until(mut is_met: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_met() {
+        assert!(Instant::now() < end, "it does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Returns the error number of a failed operation.
 #[track_caller]
 pub(crate) fn error<T>(result: io::Result<T>) -> i32 {
