@@ -62,9 +62,12 @@ pub struct Connection {
     _session: Session<Handshake>,
 }
 
+/// Requests the capabilities that a server needs.
+type Negotiate = dyn Fn(&mut KernelConfig) -> io::Result<()> + Send + Sync;
+
 /// The part of fuser that is used: mounting, and the first request.
 struct Handshake {
-    negotiate: Box<dyn Fn(&mut KernelConfig) -> io::Result<()> + Send + Sync>,
+    negotiate: Box<Negotiate>,
     rings: bool,
     has_rings: Arc<AtomicBool>,
 }

@@ -23,16 +23,21 @@ pub(crate) fn dispatch(server: &impl Server, request: &Request, arguments: Argum
         opcode::READ | opcode::WRITE | opcode::FSYNC | opcode::FALLOCATE | opcode::LSEEK => {
             contents(server, request, arguments, answer)
         }
-        opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => without_reply(server, request, arguments, answer),
+        opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => {
+            without_reply(server, request, arguments, answer)
+        }
         opcode::GETATTR | opcode::SETATTR | opcode::STATFS | opcode::ACCESS => {
             attributes(server, request, arguments, answer)
         }
         opcode::LOOKUP..=opcode::LINK | opcode::RENAME2 | opcode::CREATE => {
             names(server, request, arguments, answer)
         }
-        opcode::OPEN | opcode::RELEASE | opcode::FLUSH | opcode::POLL | opcode::IOCTL | opcode::COPY_FILE_RANGE => {
-            open_files(server, request, arguments, answer)
-        }
+        opcode::OPEN
+        | opcode::RELEASE
+        | opcode::FLUSH
+        | opcode::POLL
+        | opcode::IOCTL
+        | opcode::COPY_FILE_RANGE => open_files(server, request, arguments, answer),
         opcode::OPENDIR..=opcode::FSYNCDIR | opcode::READDIRPLUS => {
             directories(server, request, arguments, answer)
         }
@@ -56,7 +61,12 @@ fn owner(is_valid: bool, owner: u64) -> Option<LockOwner> {
     is_valid.then_some(LockOwner(owner))
 }
 
-fn contents(server: &impl Server, request: &Request, mut arguments: Arguments<'_>, answer: Answer) -> Parsed<()> {
+fn contents(
+    server: &impl Server,
+    request: &Request,
+    mut arguments: Arguments<'_>,
+    answer: Answer,
+) -> Parsed<()> {
     let node = request.node();
     match request.opcode() {
         opcode::READ => {
@@ -110,7 +120,12 @@ fn without_reply(
     Ok(())
 }
 
-fn attributes(server: &impl Server, request: &Request, arguments: Arguments<'_>, answer: Answer) -> Parsed<()> {
+fn attributes(
+    server: &impl Server,
+    request: &Request,
+    arguments: Arguments<'_>,
+    answer: Answer,
+) -> Parsed<()> {
     let node = request.node();
     match request.opcode() {
         opcode::GETATTR => server.getattr(request, node, ReplyAttr(answer)),
@@ -145,7 +160,12 @@ fn changes(of: &abi::SetattrIn) -> SetAttr {
     }
 }
 
-fn names(server: &impl Server, request: &Request, mut arguments: Arguments<'_>, answer: Answer) -> Parsed<()> {
+fn names(
+    server: &impl Server,
+    request: &Request,
+    mut arguments: Arguments<'_>,
+    answer: Answer,
+) -> Parsed<()> {
     let node = request.node();
     match request.opcode() {
         opcode::LOOKUP => server.lookup(request, node, arguments.name()?, ReplyEntry(answer)),
@@ -188,7 +208,12 @@ fn names(server: &impl Server, request: &Request, mut arguments: Arguments<'_>, 
     Ok(())
 }
 
-fn open_files(server: &impl Server, request: &Request, mut arguments: Arguments<'_>, answer: Answer) -> Parsed<()> {
+fn open_files(
+    server: &impl Server,
+    request: &Request,
+    mut arguments: Arguments<'_>,
+    answer: Answer,
+) -> Parsed<()> {
     let node = request.node();
     match request.opcode() {
         opcode::OPEN => {
@@ -219,7 +244,12 @@ fn open_files(server: &impl Server, request: &Request, mut arguments: Arguments<
     Ok(())
 }
 
-fn directories(server: &impl Server, request: &Request, arguments: Arguments<'_>, answer: Answer) -> Parsed<()> {
+fn directories(
+    server: &impl Server,
+    request: &Request,
+    arguments: Arguments<'_>,
+    answer: Answer,
+) -> Parsed<()> {
     let node = request.node();
     match request.opcode() {
         opcode::OPENDIR => server.opendir(request, node, ReplyOpen(answer)),
@@ -240,7 +270,12 @@ fn directories(server: &impl Server, request: &Request, arguments: Arguments<'_>
     Ok(())
 }
 
-fn xattrs(server: &impl Server, request: &Request, mut arguments: Arguments<'_>, answer: Answer) -> Parsed<()> {
+fn xattrs(
+    server: &impl Server,
+    request: &Request,
+    mut arguments: Arguments<'_>,
+    answer: Answer,
+) -> Parsed<()> {
     let node = request.node();
     match request.opcode() {
         opcode::SETXATTR => {

@@ -22,8 +22,8 @@ mod transport;
 pub use backing::BackingId;
 pub use connection::{Connection, ConnectionError, ConnectionOptions, Rings};
 pub use fuser::{
-    Config, Errno, FileHandle, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption,
-    OpenAccMode, OpenFlags, PollEvents, RenameFlags, SessionACL, WriteFlags,
+    Config, Errno, FileHandle, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
+    MountOption, OpenAccMode, OpenFlags, PollEvents, RenameFlags, SessionACL, WriteFlags,
 };
 pub use kernel::{Kernel, PollToken};
 pub use protocol::{Entry, FileAttr, Timestamp};

@@ -1,12 +1,12 @@
 //! What a file system answers.
 
 use crate::kernel::{Kernel, PollToken};
+use crate::protocol::Timestamp;
 use crate::reply::{
     ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
     ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyRead, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 use crate::request::Request;
-use crate::protocol::Timestamp;
 use fuser::{Errno, FileHandle, INodeNo, KernelConfig, LockOwner, OpenFlags, RenameFlags, WriteFlags};
 use std::ffi::OsStr;
 use std::io;

@@ -251,9 +251,11 @@ mod tests {
         ];
         let dir = tempfile::tempdir().unwrap();
         let (source, program) = (dir.path().join("sizes.c"), dir.path().join("sizes"));
-        let print = |(name, _): &(&str, usize)| format!("printf(\"{name} %zu\\n\", sizeof(struct {name}));\n");
+        let print =
+            |(name, _): &(&str, usize)| format!("printf(\"{name} %zu\\n\", sizeof(struct {name}));\n");
         let body: String = expected.iter().map(print).collect();
-        let text = format!("#include <stdio.h>\n#include <linux/fuse.h>\nint main(void) {{ {body} return 0; }}\n");
+        let text =
+            format!("#include <stdio.h>\n#include <linux/fuse.h>\nint main(void) {{ {body} return 0; }}\n");
         std::fs::write(&source, text).unwrap();
         let built = std::process::Command::new("cc").arg(&source).arg("-o").arg(&program).output();
         if !built.is_ok_and(|built| built.status.success()) {

@@ -69,7 +69,9 @@ mod tests {
         assert_eq!(arguments.name().unwrap(), "old");
         assert_eq!(arguments.name().unwrap(), "new");
         assert_eq!(arguments.name(), Err(Malformed));
-        assert!(Arguments::contiguous(abi::opcode::RENAME, &bytes[..7]).structure::<abi::RenameIn>().is_err());
+        assert!(
+            Arguments::contiguous(abi::opcode::RENAME, &bytes[..7]).structure::<abi::RenameIn>().is_err()
+        );
         assert_eq!(Arguments::new(&[], b"open").name(), Err(Malformed), "no end");
         assert_eq!(Arguments::new(&[], b"\0").name(), Err(Malformed), "no name");
         let mut data = Arguments::new(&[], b"abc");

@@ -37,9 +37,8 @@ pub(crate) fn serve(server: &impl Server, device: &DeviceFd) -> io::Result<()> {
             Ok(len) => len,
             // A request was interrupted before it was read, or this thread was.
             Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => continue,
-            Err(Errno::NODEV) => return Ok(()),
-            // The connection was aborted.
-            Err(Errno::CONNABORTED) => return Ok(()),
+            // It is unmounted, or the connection was aborted.
+            Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(()),
             Err(e) => return Err(e.into()),
         };
         let Ok((header, arguments)) = InHeader::read_from_prefix(&buffer[..len]) else {

@@ -76,7 +76,8 @@ impl Place {
     pub(crate) fn stat(&self, name: &str) -> u64 {
         let mut text = String::new();
         fs::File::open(self.path("stats")).unwrap().read_to_string(&mut text).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {text}"));
         line.trim().parse().unwrap()
     }
 
@@ -109,7 +110,8 @@ impl Drop for Place {
         let _ = server.kill();
         let _ = server.wait();
         if rustix::mount::unmount(self.root.path(), rustix::mount::UnmountFlags::DETACH).is_err() {
-            let unmount = Command::new("fusermount3").arg("-uz").arg(self.root.path()).stderr(Stdio::null()).status();
+            let unmount =
+                Command::new("fusermount3").arg("-uz").arg(self.root.path()).stderr(Stdio::null()).status();
             drop(unmount);
         }
     }

@@ -42,7 +42,9 @@ fn bytes_come_back_as_they_were_written() {
             (0..len).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed) as u8).collect()
         };
         // Also more than the largest request, and ranges that cross pages.
-        for (seed, (at, len)) in [(0, 1), (1, 4095), (4096, 4096), (5000, 1 << 20), (7, 3 << 20)].iter().enumerate() {
+        for (seed, (at, len)) in
+            [(0, 1), (1, 4095), (4096, 4096), (5000, 1 << 20), (7, 3 << 20)].iter().enumerate()
+        {
             let written = pattern(seed, *len);
             file.write_all_at(&written, *at).unwrap();
             let mut read = vec![0; *len];
@@ -78,8 +80,10 @@ fn threads_on_all_processors_are_served_at_a_time() {
 #[test]
 fn names_and_errors_reach_programs() {
     each_transport(|place| {
-        let mut names: Vec<_> =
-            fs::read_dir(place.root()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(place.root())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         assert_eq!(names, ["data", "late", "lost", "never", "release", "stats"]);
         let error = |name: &str| fs::read(place.path(name)).unwrap_err().raw_os_error();

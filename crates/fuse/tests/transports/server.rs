@@ -123,7 +123,10 @@ impl Server for TestServer {
             }
             (Some("lost"), _) => drop(reply),
             (Some("never"), _) => drop(self.never.lock().unwrap().insert(request.unique(), reply)),
-            (Some("stats"), at) => reply.data(&self.stats().as_bytes()[(at as usize).min(self.stats().len())..]),
+            (Some("stats"), at) => {
+                let stats = self.stats();
+                reply.data(&stats.as_bytes()[(at as usize).min(stats.len())..]);
+            }
             // The end of a file that has something at its beginning only.
             _ => reply.data(&[]),
         }

@@ -130,9 +130,8 @@ impl Ticket {
         let len = len.min(PAYLOAD_BYTES);
         // SAFETY: the range is inside the map. The ticket is the only one of the request, the
         // request has no contents that somebody reads there, and the kernel has not got the entry.
-        let buffer = unsafe {
-            std::slice::from_raw_parts_mut(self.0.memory.as_mut_ptr().add(HEADERS_BYTES), len)
-        };
+        let buffer =
+            unsafe { std::slice::from_raw_parts_mut(self.0.memory.as_mut_ptr().add(HEADERS_BYTES), len) };
         match fill(buffer) {
             Ok(Some(bytes)) => self.put(unique, 0, Contents::Filled(bytes.min(len))),
             Ok(None) => return Some(self),
@@ -154,7 +153,8 @@ mod tests {
     /// Puts a request into an entry, as the kernel does.
     fn request(entry: &Entry, unique: u64, payload: &[u8]) {
         let header = InHeader { opcode: 16, unique, nodeid: 9, ..InHeader::default() };
-        let in_out = EntryInOut { commit_id: unique + 1, payload_sz: payload.len() as u32, ..EntryInOut::default() };
+        let in_out =
+            EntryInOut { commit_id: unique + 1, payload_sz: payload.len() as u32, ..EntryInOut::default() };
         let mut headers = RingHeaders { in_out: [0; 128], op_in: [3; 128], entry: in_out };
         headers.in_out[..size_of::<InHeader>()].copy_from_slice(header.as_bytes());
         let [to, contents] = entry.vectors();

@@ -73,13 +73,8 @@ pub(crate) fn start<S: Server>(
     if let (true, Some(&queue)) = (seats.bound, seats.queues.first()) {
         bind(usize::from(queue));
     }
-    let mut worker = Worker {
-        server,
-        ring: ring()?,
-        device,
-        mailbox: Arc::new(Mailbox::new()?),
-        entries: Vec::new(),
-    };
+    let mut worker =
+        Worker { server, ring: ring()?, device, mailbox: Arc::new(Mailbox::new()?), entries: Vec::new() };
     worker.listen()?;
     for &queue in &seats.queues {
         worker.add_entry(queue)?;

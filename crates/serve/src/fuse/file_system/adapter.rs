@@ -16,8 +16,8 @@ use super::setup;
 use super::unreported::UnreportedChanges;
 use frit_fs::{AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, RenameMode};
 use frit_fuse::{
-    CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig,
-    OpenFlags, Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig, OpenFlags,
+    Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyRead,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, Server, SetAttr, Usage, Write,
 };

@@ -82,12 +82,7 @@ impl Passthrough {
 
     /// Adds a user to a pinned inode. Returns the kernel's ID of the backing file if passthrough is
     /// used for this inode.
-    pub(super) fn open<F: FileSystem>(
-        &self,
-        files: &F,
-        ino: Ino,
-        writes: bool,
-    ) -> Option<Arc<BackingId>> {
+    pub(super) fn open<F: FileSystem>(&self, files: &F, ino: Ino, writes: bool) -> Option<Arc<BackingId>> {
         if !self.is_on() {
             return None;
         }

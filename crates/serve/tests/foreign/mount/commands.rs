@@ -256,8 +256,7 @@ fn a_query_has_the_rights_of_its_author() {
             "import os\nos.setgroups([{groups}])\nos.setgid(4000)\nos.setuid({uid})\nf = os.open('.isp', os.O_RDWR)\n\
              os.write(f, b'{{\"words\": [\"secret\"], \"file\": \"{path}\"}}')\nprint(os.read(f, 4096).decode())"
         );
-        let output =
-            Command::new("python3").args(["-c", &script]).current_dir(&m.at).output().unwrap();
+        let output = Command::new("python3").args(["-c", &script]).current_dir(&m.at).output().unwrap();
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     };
     let found = r#""count":1"#;

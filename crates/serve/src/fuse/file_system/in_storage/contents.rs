@@ -1,8 +1,8 @@
 //! Contents of files as data of the engine.
 
 use frit_fs::FileContents;
-use frit_isp::{Destination, Source, SourceError};
 use frit_fuse::Kernel;
+use frit_isp::{Destination, Source, SourceError};
 use std::sync::{Arc, OnceLock};
 
 /// Contents of a file as data of the processing engine.
@@ -21,10 +21,7 @@ impl EngineContents {
     }
 
     /// Returns contents of a mounted file.
-    pub(super) fn mounted(
-        contents: Arc<dyn FileContents>,
-        kernel: Arc<OnceLock<Kernel>>,
-    ) -> EngineContents {
+    pub(super) fn mounted(contents: Arc<dyn FileContents>, kernel: Arc<OnceLock<Kernel>>) -> EngineContents {
         EngineContents { contents, kernel: Some(kernel) }
     }
 }

@@ -4,11 +4,11 @@ use super::resolver::CallerFiles;
 use super::waiting_reads::{WaitingRead, WaitingReads};
 use crate::fuse::file_system::requester::caller_with_groups;
 use frit_fs::{COMMAND_NAME, Error, InStorage, Ino, Result};
-use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
 use frit_fuse::{
-    Errno, FileHandle, FopenFlags, Kernel, OpenFlags, PollEvents, PollToken, ReplyPoll, ReplyRead, ReplyWrite,
-    Request, on_all_processors,
+    Errno, FileHandle, FopenFlags, Kernel, OpenFlags, PollEvents, PollToken, ReplyPoll, ReplyRead,
+    ReplyWrite, Request, on_all_processors,
 };
+use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -185,12 +185,7 @@ impl CommandFiles {
     }
 
     /// Answers which operations would not wait, and notifies the kernel when a result is complete.
-    pub(in crate::fuse::file_system) fn poll(
-        &self,
-        handle: FileHandle,
-        token: PollToken,
-        reply: ReplyPoll,
-    ) {
+    pub(in crate::fuse::file_system) fn poll(&self, handle: FileHandle, token: PollToken, reply: ReplyPoll) {
         let Ok(open) = self.get(handle) else { return reply.poll(ALWAYS) };
         let ready = open.channel.readiness();
         let mut events = PollEvents::empty();

@@ -4,10 +4,10 @@ use super::contents::EngineContents;
 use frit_fs::{
     Attr, Caller, Error, FileContents, InStorage, Ino, Paths, REGISTER_QUERIES, RegisterSet, RegisterStatus,
 };
+use frit_fuse::Kernel;
 use frit_isp::{
     Answer, Command, Destination, Instruction, Outcome, ResolveError, Resolver, Source, Target, Ticket,
 };
-use frit_fuse::Kernel;
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
