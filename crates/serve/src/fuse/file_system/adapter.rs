@@ -39,7 +39,7 @@ pub(super) struct FsAdapter<F> {
     page_invalidation: PageInvalidator,
     removed: RemovedDirs,
     commands: CommandFiles,
-    direct: DirectAccess,
+    pub(super) direct: DirectAccess,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
     free_opendir: bool,
@@ -210,7 +210,8 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.open_file(request, ino(number), flags) {
+        let opened = self.open_file(request, ino(number), flags);
+        match opened.and_then(|()| self.check_size_known(ino(number))) {
             Ok(()) => {
                 if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino(number), flags) {
                     return reply.opened(handle, open_flags);
@@ -239,12 +240,9 @@ impl<F: InStorage + DirectFiles + 'static> Filesystem for FsAdapter<F> {
     ) {
         match self.make_open(request, dir, name, mode, flags) {
             Ok(attr) => {
+                let ttl = reply::ttl(&self.passthrough, &attr);
                 // A new file cannot have been written through a memory map yet.
-                let ttl = if attr.size == 0 {
-                    reply::shorter(TTL, &attr)
-                } else {
-                    reply::ttl(&self.passthrough, &attr)
-                };
+                let ttl = if attr.size == 0 { reply::shorter(TTL, &attr) } else { ttl };
                 let (flags, file) = (OpenFlags(flags), file_attr(&attr));
                 if let Some((handle, open_flags)) = self.commands.open(&*self.files, attr.ino, flags) {
                     return reply.created(&ttl, &file, generation(&attr), handle, open_flags);
