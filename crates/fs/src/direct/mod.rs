@@ -2,7 +2,8 @@
 //! the mount, gets a lease of its written blocks, and copies between its memory and the medium itself.
 //!
 //! The lease ends before anything else uses the contents, or moves or frees blocks: every operation of
-//! this crate on contents starts with [`Fs::end_lease`] or [`Fs::settle`]. The kernel holds no pages of the
+//! this crate on contents starts with [`Fs::end_lease`] or [`Fs::settle`], and those on the size alone with
+//! [`Fs::settle_size`]: programs also extend files (`append`). The kernel holds no pages of the
 //! file meanwhile: the mount drops them between [`DirectFiles::begin_lease`] and
 //! [`DirectFiles::grant`], and each request that fills pages ends the lease. docs/design/direct.md has
 //! the protocol.
