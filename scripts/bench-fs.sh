@@ -1,12 +1,13 @@
 #!/bin/bash
-# The file system beside EXT4 without journal on a RAM disk (a loop device on tmpfs), both in one run: IOzone's four
-# patterns on one file, and operations on names. The library is measured in the process of the benchmark; `frit mount`
+# The file system beside EXT4 without journal on a RAM disk (a loop device on tmpfs), both in one run: five
+# patterns of IOzone on one file, of which the first writes a new one, and operations on names. The library is measured in the process of the benchmark; `frit mount`
 # of an image and of a pool (on the same tmpfs), and EXT4, through the kernel; a second mount of an image (`direct`) with
 # the benchmark under `frit exec`. Four regimes: warm; durable (fsync is
 # part of the time); shared maps in place of read and write; a memory cgroup that leaves a cache smaller than the file.
 #
 #   scripts/bench-fs.sh                           as root, about ten minutes; make bench runs it
 #   MIB=256 RECORDS=1,4,64,1024,16384 NAMES=1000000 scripts/bench-fs.sh
+#   PATTERNS=write REGIMES=warm scripts/bench-fs.sh
 #   FRIT=/path/to/frit RECORDS_BENCH=/path NAMES_BENCH=/path scripts/bench-fs.sh    with programs that are built
 #
 # Only the ratios count; see docs/results/speed.md.
@@ -17,6 +18,8 @@ FRIT=${FRIT:-target/release/frit}
 MIB=${MIB:-256}
 RECORDS=${RECORDS:-1,4,16,64,256,1024,4096,16384}
 NAMES=${NAMES:-1000000}
+# Patterns, separated by commas; empty: all.
+PATTERNS=${PATTERNS:-}
 REGIMES=${REGIMES:-warm durable mmap limited names}
 # What the limited regime leaves for everything, in MiB: five eighths of the file, as 160 of 256.
 LIMIT=${LIMIT:-$((MIB * 5 / 8))}
@@ -86,7 +89,7 @@ records() {
   fi
   "$FRIT" exec --mount "$dir/direct" -- \
     "$RECORDS_BENCH" --image "$dir/ram/library.img" "${sums[@]}" --beside "$dir/ext4" --beside "$dir/direct" \
-    --beside "$dir/frit-mount" "${pool[@]}" --mib "$MIB" --only "$RECORDS" "$@"
+    --beside "$dir/frit-mount" "${pool[@]}" --mib "$MIB" --only "$RECORDS" --patterns "${PATTERNS:-write,rewrite,reread,random read,random write}" "$@"
 }
 
 for regime in $REGIMES; do

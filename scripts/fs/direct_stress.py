@@ -5,8 +5,9 @@
 
 A coordinator sends operations to workers, each a process: some run under `frit exec`. It has the expected
 bytes of each file. In the first part one operation runs at a time, on any worker, so that every result
-is known. In the second part all workers run at once, each in blocks of its own. With --kill, workers are killed and
-stopped in the middle. The program ends with 1 at the first wrong byte.
+is known. In the second part all workers run at once, each in blocks of its own. In the third part workers append to
+logs, while others look at them. With --kill, workers are killed and stopped in the middle. The program ends with 1 at
+the first wrong byte.
 """
 import argparse
 import hashlib
@@ -64,6 +65,29 @@ class Worker:
             return {"position": os.lseek(fd, 0, os.SEEK_CUR)}
         elif kind == "append":
             os.write(fd, pattern(tag, length))
+        elif kind == "log":
+            # Records at the end of the file, each acknowledged.
+            at = os.lseek(fd, 0, os.SEEK_END)
+            for number in range(op["records"]):
+                record = pattern(tag + number, length)
+                if number % 7 == 3:
+                    cut = length // 3
+                    written = os.writev(fd, [record[:cut], record[cut:]])
+                elif number % 7 == 5:
+                    written = os.pwrite(fd, record, at)
+                    os.lseek(fd, at + length, os.SEEK_SET)
+                else:
+                    written = os.write(fd, record)
+                at += length
+                if written != length or os.lseek(fd, 0, os.SEEK_CUR) != at:
+                    return {"short": number}
+                if number % op["fsync"] == 1:
+                    os.fsync(fd)
+                if number % 9 == 2 and os.fstat(fd).st_size != at:
+                    return {"size": os.fstat(fd).st_size, "not": at}
+                if number % 11 == 4 and os.pread(fd, length + 1, at - length) != record:
+                    return {"record": number}
+                print(json.dumps({"ack": at}), flush=True)
         elif kind == "pread":
             return {"data": os.pread(fd, length, at).hex()}
         elif kind == "read":
@@ -292,6 +316,69 @@ def concurrent(args, workers, rng):
     return shadow
 
 
+def logs(args, workers, rng):
+    """Workers append to logs of their own; between and meanwhile others read, append, truncate and rename them."""
+    names = [f"log{index}" for index in range(len(workers))]
+    shadow = [bytearray() for _ in names]
+    for index, each in enumerate(workers):
+        assert "error" not in each.call({"op": "truncate", "file": names[index], "at": 0, "len": 0, "tag": 0})
+    for number in range(args.operations // 20):
+        index = rng.randrange(len(workers))
+        each, bytes_, path = workers[index], shadow[index], f"{args.mount}/{names[index]}"
+        length, records = rng.choice([(10, 400), (100, 300), (1000, 200), (4096, 100), (5000, 100), (70000, 20), (1 << 20, 4)])
+        if len(bytes_) > 8 << 20:
+            os.truncate(path, at := rng.randrange(10000))
+            del bytes_[at:]
+        op = {"op": "log", "file": names[index], "at": 0, "len": length, "tag": number * 1000, "records": records,
+              "fsync": rng.choice([2, 13, 10000])}
+        want = bytes_ + b"".join(pattern(op["tag"] + i, length) for i in range(records))
+        each.send(op)
+        last, acks = len(bytes_), 0
+        victim_at = rng.randrange(records) if args.kill and rng.random() < 0.3 else None
+        look_at = rng.randrange(records) if rng.random() < 0.4 else None
+        while (answer := each.answer()) and "ack" in answer:
+            last, acks = answer["ack"], acks + 1
+            if acks == look_at:
+                # What was acknowledged is there for others, and the rest comes later.
+                size = os.stat(path).st_size
+                with open(path, "rb") as file:
+                    found = file.read()
+                if size < last or len(found) < last or found != want[:len(found)]:
+                    fail(args.seed, number, op, f"{len(found)} bytes in a file of {size}, {last} acknowledged")
+            if acks == victim_at:
+                if rng.random() < 0.3:
+                    each.process.send_signal(signal.SIGSTOP)
+                    os.stat(path)
+                    if rng.random() < 0.5:
+                        with open(path, "rb") as file:
+                            file.read(1)
+                each.process.kill()
+                each.process.wait()
+                while (answer := each.answer()) and "ack" in answer:
+                    last = answer["ack"]
+                each.start()
+                answer = {}
+                break
+        if answer != {}:
+            fail(args.seed, number, op, answer)
+        with open(path, "rb") as file:
+            found = file.read()
+        if victim_at is None and len(found) != len(want) or not last <= len(found) <= len(want) or found != want[:len(found)]:
+            fail(args.seed, number, op, f"{len(found)} bytes, {last} acknowledged, {len(want)} written")
+        bytes_[:] = found
+        step = rng.random()
+        if step < 0.2:
+            with open(path, "ab") as file:
+                file.write(pattern(number, 777))
+            bytes_.extend(pattern(number, 777))
+        elif step < 0.3:
+            os.rename(path, path + ".old")
+            os.rename(path + ".old", path)
+        elif step < 0.5:
+            each.call({"op": "close", "file": names[index], "at": 0, "len": 0, "tag": 0})
+    return dict(zip(names, shadow))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker", metavar="ROOT")
@@ -304,7 +391,7 @@ def main():
     if args.worker:
         return worker(args.worker)
     rng = random.Random(args.seed)
-    for name in [f"f{i}" for i in range(FILES)] + ["shared"]:
+    for name in [f"f{i}" for i in range(FILES)] + ["shared", "log0", "log1", "log2"]:
         if os.path.exists(f"{args.mount}/{name}"):
             os.unlink(f"{args.mount}/{name}")
     plain = [sys.executable, __file__, "--worker", args.mount]
@@ -317,6 +404,7 @@ def main():
         if (got := file.read()) != bytes(shadows["shared"]):
             fail(args.seed, "end", "shared", differs(got, bytes(shadows["shared"])))
     shadows["shared"] = concurrent(args, workers, rng)
+    shadows.update(logs(args, workers, rng))
     for each in workers:
         each.process.stdin.close()
         each.process.wait()

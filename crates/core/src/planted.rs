@@ -59,6 +59,8 @@ pub enum Group {
     Nameless,
     /// `frit_layer::planted::ZnsBug`.
     Zns,
+    /// `frit_fs::planted::DirectBug`.
+    Direct,
 }
 
 /// An enum of bugs, each named by its effect.

@@ -23,6 +23,9 @@ pub const REGISTER: u32 = request(READ | WRITE, 0x72, size_of::<Registration>())
 /// Asks for direct access to the file of the descriptor; the argument is a [`Lease`].
 pub const LEASE: u32 = request(READ | WRITE, 0x73, size_of::<Lease>());
 
+/// Ends direct access to the file of the descriptor; answered by its size, a `u64`.
+pub const END: u32 = request(READ, 0x74, size_of::<u64>());
+
 /// Value of [`Info::status`] if direct access is possible. Otherwise `path` is the reason why not.
 pub const POSSIBLE: u32 = 0;
 
@@ -79,18 +82,22 @@ pub struct Lease {
     /// Position in the file from which extents are wanted. In the answer: the position from which
     /// `extents` is complete.
     pub from: u64,
-    /// 0, or the end of a range from `from` within the file that the program is about to write: holes in it are
-    /// filled with zeros. In the answer: the position up to which `extents` is complete.
+    /// 0, or the end of a range from `from` that the program is about to write: holes in it are filled
+    /// with zeros, and behind the end of the file there is append space. In the answer: the position up
+    /// to which `extents` is complete.
     pub to: u64,
     /// In the answer: generation for which the answer holds.
     pub generation: u64,
-    /// In the answer: size of the file.
+    /// In the answer: size of the file. The shared memory has the current one.
     pub size: u64,
+    /// In the answer: the size up to which the program may extend the file; 0: not at all.
+    pub size_max: u64,
     /// In the answer: index of the file in the segment.
     pub file: u32,
     /// In the answer: number of extents.
     pub count: u32,
-    /// In the answer: written extents in file order. Between them are zeros.
+    /// In the answer: written extents in file order, and append space as the last one. Between them are
+    /// zeros.
     pub extents: [Extent; EXTENTS],
 }
 
@@ -99,6 +106,6 @@ impl Lease {
     #[must_use]
     pub const fn request(from: u64) -> Self {
         const NONE: Extent = Extent { at: 0, len: 0, medium: 0 };
-        Self { from, to: 0, generation: 0, size: 0, file: 0, count: 0, extents: [NONE; EXTENTS] }
+        Self { from, to: 0, generation: 0, size: 0, size_max: 0, file: 0, count: 0, extents: [NONE; EXTENTS] }
     }
 }

@@ -9,13 +9,16 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 /// First word of the file.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"fritdir1");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"fritdir2");
 /// Number of threads that can have a slot.
 pub const SLOTS: usize = 4096;
 /// Number of files that programs can access directly at once.
 pub const FILES: usize = 16384;
 /// Suffix of the name of the file, after the name of the image.
 pub const SUFFIX: &str = ".direct";
+
+/// Bit of [`FileState::size`]: the size changes no more.
+pub const SIZE_FIXED: u64 = 1 << 63;
 
 /// Start of the segment.
 #[repr(C, align(4096))]
@@ -27,6 +30,10 @@ pub struct Head {
     pub closed: AtomicU32,
     /// Number of slots that were ever in use: later ones need not be looked at.
     pub slots_used: AtomicU32,
+    /// Identity of the boot of the machine. After another boot, sizes may be newer than contents.
+    pub boot: [AtomicU64; 2],
+    /// UUID of the file system.
+    pub uuid: [AtomicU64; 2],
 }
 
 /// Announcement of one thread.
@@ -58,6 +65,28 @@ pub struct FileState {
     pub read: AtomicU32,
     /// Not 0: a direct write is in progress. Writes of a file exclude one another.
     pub writer: AtomicU32,
+    /// Size of the file, and [`SIZE_FIXED`]. The writer that extends the file replaces the old size by the new
+    /// one when the bytes are there.
+    pub size: AtomicU64,
+}
+
+/// Free blocks behind the end of a file, for programs that extend it. The next mount needs this record if
+/// this one is killed.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct AppendSpace {
+    /// Inode of the file, written last; 0: no append space.
+    pub inode: AtomicU64,
+    /// Generation of the inode.
+    pub generation: AtomicU64,
+    /// Size of the file when it got the space.
+    pub size: AtomicU64,
+    /// First block in the file.
+    pub at: AtomicU64,
+    /// First block on the medium.
+    pub start: AtomicU64,
+    /// Number of blocks.
+    pub blocks: AtomicU64,
 }
 
 /// The whole file.
@@ -70,6 +99,8 @@ pub struct Segment {
     pub slots: [Slot; SLOTS],
     /// Files with direct access.
     pub files: [FileState; FILES],
+    /// Append space of each of these files.
+    pub appends: [AppendSpace; FILES],
 }
 
 impl Slot {

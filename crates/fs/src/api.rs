@@ -27,6 +27,7 @@ impl<M: Medium> Fs<M> {
             return Ok(());
         }
         self.end_lease(node, &mut state);
+        node.grows_no_more.store(false, Ordering::Release);
         state.content_file = None;
         self.space.drop_reservation(node.ino);
         if state.inode.links > 0 {
@@ -46,6 +47,8 @@ impl<M: Medium> Fs<M> {
             if !data_only {
                 self.save_times(node, &mut state);
             }
+        } else {
+            self.settle_size(node);
         }
         // The lock of the inode is released before the sync, which may wait for a disk.
         let content_file = self.content_file(node, &node.state.read())?;
@@ -70,7 +73,7 @@ impl<M: Medium> FileSystem for Fs<M> {
         let counters = self.journal.counters();
         let (blocks, blocks_free) = match &self.placed {
             Some(placed) => (placed.capacity(), placed.free_blocks()),
-            None => (self.geometry.data_blocks, self.space.free()),
+            None => (self.geometry.data_blocks, self.free_blocks()),
         };
         self.usage_external(Usage {
             block_bytes: BLOCK as u32,
@@ -119,7 +122,10 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn pin(&self, ino: Ino) -> Result<()> {
-        self.pin_node(&*self.node(ino)?, |_| Ok(()))
+        let node = self.node(ino)?;
+        self.pin_node(&node, |_| Ok(()))?;
+        self.end_growth(&node);
+        Ok(())
     }
 
     fn unpin(&self, ino: Ino) -> Result<()> {

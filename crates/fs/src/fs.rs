@@ -194,7 +194,7 @@ impl<M: Medium> Fs<M> {
     /// No block is free.
     pub(crate) fn ensure_free_slots(&self, change: &mut ExtentChange<'_, M>, txn: &mut Txn) -> Result<()> {
         while !change.has_free_slots(2) {
-            let block = self.space.reserve(&self.medium, AllocRequest::blocks(1))?;
+            let block = self.reserve_blocks(AllocRequest::blocks(1))?;
             change.add_extent_block(txn, block)?;
         }
         Ok(())

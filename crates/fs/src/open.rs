@@ -123,7 +123,7 @@ impl<M: Medium> Fs<M> {
         if !options.force {
             refuse_used(&medium)?;
         }
-        retire_leases(&medium)?;
+        retire_leases(&medium, None)?;
         let uuid = options.content_store.as_ref().map(|content_store| content_store.uuid()).or(options.uuid);
         let uuid = uuid.map_or_else(fresh_uuid, |id| [id as u64, (id >> 64) as u64]);
         let external = options.content_store.is_some();
@@ -192,7 +192,7 @@ impl<M: Medium> Fs<M> {
     /// contents.
     pub(crate) fn open_any(medium: M, options: FsOptions) -> Result<Self> {
         let superblock = Superblock::read(&medium)?;
-        retire_leases(&medium)?;
+        let retired = retire_leases(&medium, Some(superblock.uuid))?;
         let (geometry, salt) = (superblock.geometry, superblock.salt());
         // `read` accepts either copy; a damaged first copy is restored from the second.
         if Superblock::read_at(&medium, Geometry::SUPERBLOCK_AT).as_ref() != Ok(&superblock) {
@@ -246,6 +246,9 @@ impl<M: Medium> Fs<M> {
         }
         if !fs.read_only && !counters.closed {
             fs.sweep()?;
+        }
+        if let Some(retired) = retired {
+            fs.recover_growth(retired)?;
         }
         Ok(fs)
     }
@@ -311,7 +314,8 @@ impl<M: Medium> Fs<M> {
             if self.has_sums() {
                 self.write_missing_checksums(&mut node.state.write());
             }
-            if node.newer_times.load(std::sync::atomic::Ordering::Relaxed) {
+            let has_lease = node.lease.load(std::sync::atomic::Ordering::Acquire) != 0;
+            if node.newer_times.load(std::sync::atomic::Ordering::Relaxed) || has_lease {
                 self.save_times(&node, &mut node.state.write());
             }
         }
@@ -336,6 +340,7 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// As [`Fs::sync_all`].
     pub fn close(self) -> Result<M> {
+        self.cache.all().iter().for_each(|node| self.settle(node));
         self.save_all();
         // Files that were unlinked while they were open are freed now.
         let mut all_freed = true;

@@ -205,3 +205,31 @@ impl PlantedBug for ImageFileBug {
         self as u16
     }
 }
+
+/// A bug of direct access of programs, named by its effect. Only programs with direct access reveal it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "direct-")]
+#[repr(u16)]
+pub enum DirectBug {
+    /// A size that programs wrote is not compared with the append space of the file.
+    SizeUnchecked,
+    /// The size of a file whose lease has ended can still be changed by a stopped program.
+    SizeNotFixed,
+    /// Append space is returned although a program may be writing to it.
+    RetractedInUse,
+    /// Growth is taken over before its bytes are durable.
+    GrowthNotWrittenBack,
+    /// Sizes that an earlier boot of the machine left are taken over.
+    BootIgnored,
+    /// Blocks that a killed mount left as append space are taken without a look whether they are free.
+    LeftBlocksUnchecked,
+}
+
+impl PlantedBug for DirectBug {
+    const GROUP: Group = Group::Direct;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}

@@ -184,7 +184,9 @@ pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool, closed: bool) -> Opti
 pub fn read_registers<M: Medium>(medium: &M) -> Result<Vec<RegisterSet>> {
     if !crate::format::Superblock::read(medium)?.command_files {
         return Err(Error::Image(
-            "the file system has no command files: it was made with --no-isp, or by an older version".into(),
+            "the file system has no command files: it was made with --no-isp, or by an older version. \
+             frit isp enable adds them"
+                .into(),
         ));
     }
     let damaged =

@@ -214,7 +214,7 @@ impl<M: Medium> Fs<M> {
             new = if is_planted(Bug::XattrInPlace) && old.len == blocks {
                 old
             } else {
-                self.space.reserve(&self.medium, AllocRequest::blocks(blocks).contiguous())?
+                self.reserve_blocks(AllocRequest::blocks(blocks).contiguous())?
             };
             words[0] |= u64::from(check(self.salt, ino, new, &words));
             self.medium.write(new.at(), bytemuck::cast_slice(&words));

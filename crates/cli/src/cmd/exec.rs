@@ -24,7 +24,7 @@ use std::process::Command;
   frit exec --check                        for each mount: the image, or why direct access is not possible
 
 The program and its children open files through the mount, which checks permissions as always. They then
-read and overwrite file data with loads and stores in the image. Everything else goes through
+read and write file data with loads and stores in the image. Everything else goes through
 the mount. The image has to be on tmpfs or DAX, and the user must be allowed to write it. Static and
 set-user-ID programs run as without frit exec. See docs/guide/exec.md.")]
 pub(crate) struct Args {

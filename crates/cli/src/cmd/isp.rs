@@ -1,6 +1,7 @@
 //! `frit isp`: in-storage processing.
 
 mod channel;
+mod enable;
 mod program;
 mod query;
 mod registers;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
   frit isp run /mnt '{\"checksum\": \"sha256\", \"file\": \"data.bin\"}'
   frit isp program /mnt/top_k.wasm /mnt/numbers.txt --argument 5
   frit isp registers img                                      instructions in progress
+  frit isp enable img                                         command files for an older image
 
 A program does the same with the command file .isp of each directory. See docs/reference/isp.md.")]
 pub(crate) struct Args {
@@ -36,6 +38,8 @@ enum Command {
     Program(program::Args),
     /// Show the registers of an image: the instructions since its mount.
     Registers(registers::Args),
+    /// Add command files to a file system that was made without them.
+    Enable(enable::Args),
 }
 
 /// Runs the command.
@@ -49,5 +53,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Run(args) => run::run(args),
         Command::Program(args) => program::run(args),
         Command::Registers(args) => registers::run(args),
+        Command::Enable(args) => enable::run(args).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -272,7 +272,7 @@ except OSError: print('no write')";
         // Holes are not filled by a request of somebody who may not write.
         let ask = "import fcntl, os, struct, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
-size = 5 * 8 + 400 * 24
+size = 6 * 8 + 400 * 24
 request = 3 << 30 | size << 16 | ord('F') << 8 | 0x73
 try: fcntl.ioctl(fd, request, bytearray(struct.pack('QQ', 0, 8192).ljust(size, b'\\0')))
 except PermissionError: print('refused')";
@@ -306,4 +306,45 @@ fn what_has_no_direct_access_says_why() {
     assert!(said(&out).contains("/proc: not a mount of this version of frit"), "{}", said(&out));
     let out = frit(&["exec"]);
     assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+}
+
+#[test]
+fn a_killed_server_loses_no_acknowledged_append() {
+    let Some(p) = Place::new(&[]) else { return };
+    let script = "import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for i in range(20000): os.write(fd, b'line %d\\n' % i)
+print('ready', flush=True)
+sys.stdin.readline()";
+    let exec =
+        [env!("CARGO_BIN_EXE_frit"), "exec", "--report", "--mount", &p.at, "--", "python3", "-c", script];
+    let mut program = Command::new("timeout")
+        .args(["-k", "5", BOUND])
+        .args(exec)
+        .arg(p.path("log"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut from = std::io::BufReader::new(program.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut from, &mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let server = p.server();
+    good(&run("kill", &["-9", &server]));
+    while Path::new(&format!("/proc/{server}/maps")).exists()
+        && fs::read_to_string(format!("/proc/{server}/status")).is_ok_and(|status| !status.contains("zombie"))
+    {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    p.mount();
+    let want: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
+    assert!(fs::read_to_string(p.path("log")).unwrap() == want);
+    drop(program.stdin.take());
+    let text = said(&program.wait_with_output().unwrap());
+    let (_, writes, _) = report(&text);
+    assert!(writes > 19_900, "{text}");
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
 }

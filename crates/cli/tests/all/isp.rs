@@ -95,13 +95,26 @@ fn registers_and_command_files_can_be_missing() {
     assert!(good(&["isp", "registers", &with]).contains("no instruction since the last mount"));
     assert_eq!(good(&["isp", "registers", &with, "--json"]).trim(), "[]");
     let image = image(place.path(), &["--no-isp", "--force"]);
-    refused(&["isp", "registers", &image], "--no-isp");
+    refused(&["isp", "registers", &image], "frit isp enable");
     // Files of such an image can be scanned all the same.
     assert!(good(&["isp", "query", "logs/a.txt", "error", "--image", &image]).contains("3000"));
     refused(&["isp", "query", "/proc/version", "Linux"], "is not in a mounted file system of frit");
     let text = place.path().join("text");
     fs::write(&text, "no file system").unwrap();
     refused(&["isp", "registers", text.to_str().unwrap()], "its first bytes are not");
+}
+
+#[test]
+fn command_files_can_be_added_later() {
+    let place = tempfile::tempdir().unwrap();
+    let image = image(place.path(), &["--no-isp", "--force"]);
+    let added = good(&["isp", "enable", &image]);
+    assert!(added.contains("command files added"), "{added}");
+    assert!(good(&["isp", "registers", &image]).contains("no instruction since the last mount"));
+    assert!(good(&["isp", "enable", &image]).contains("each directory has a command file"));
+    assert!(good(&["isp", "query", "logs/a.txt", "error", "--image", &image]).contains("3000"));
+    good(&["fsck", &image]);
+    refused(&["isp", "enable", place.path().join("no").to_str().unwrap()], "cannot open");
 }
 
 /// Module that emits its argument, and a letter for the length of each piece.

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -411,14 +412,234 @@ static void in_handlers(void) {
     close(timer_fd);
 }
 
+/* A new file whose next writes at the end are direct. */
+static char grown_path[4096];
+static off_t end;
+static int new_file(int flags) {
+    int fd = open(grown_path, flags | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0);
+    for (end = 0; end < 20 * 100; end += 100) CHECK(write(fd, expected + end, 100) == 100);
+    return fd;
+}
+
+static off_t size_of(int fd) {
+    struct stat status, by_name;
+    CHECK(fstat(fd, &status) == 0 && stat(grown_path, &by_name) == 0 && status.st_size == by_name.st_size);
+    return status.st_size;
+}
+
+/* The file has the expected bytes up to its end. */
+static void has_all(int fd, off_t size) {
+    static unsigned char all[SIZE + 1];
+    CHECK(size_of(fd) == size && pread(fd, all, SIZE + 1, 0) == size);
+    has(all, size, 0);
+}
+
+static void more(int fd, size_t len) {
+    CHECK(write(fd, expected + end, len) == (ssize_t)len);
+    end += len;
+}
+
+static void growth(void) {
+    unsigned char buffer[10000];
+    int fd = new_file(O_RDWR), other, status;
+    for (int i = 0; i < 300; i++) {
+        more(fd, 1 + i * 7 % 1500);
+        if (i % 10 == 0) CHECK(size_of(fd) == end);
+        if (i % 17 == 0) CHECK(lseek(fd, 0, SEEK_END) == end && lseek(fd, 0, SEEK_CUR) == end);
+        if (i % 50 == 0) CHECK(fsync(fd) == 0 && fdatasync(fd) == 0);
+        CHECK(pread(fd, buffer, 100, end - 50) == 50);
+        has(buffer, 50, end - 50);
+    }
+    has_all(fd, end);
+    /* Positions, vectors, and writes across the end. */
+    CHECK(pwrite(fd, expected + end - 500, 1500, end - 500) == 1500 && size_of(fd) == end + 1000);
+    end += 1000;
+    CHECK(lseek(fd, 0, SEEK_CUR) == end - 1000 && lseek(fd, 0, SEEK_END) == end);
+    CHECK(writev(fd, (struct iovec[]){{expected + end, 13}, {expected + end + 13, 5000}}, 2) == 5013);
+    end += 5013;
+    has_all(fd, end);
+    /* A gap reads as zeros. */
+    CHECK(pwrite(fd, "x", 1, end + 9000) == 1 && size_of(fd) == end + 9001);
+    CHECK(pread(fd, buffer, 10000, end) == 9001 && buffer[9000] == 'x');
+    for (int i = 0; i < 9000; i++) CHECK(buffer[i] == 0);
+    CHECK(ftruncate(fd, end) == 0 && pread(fd, buffer, 10, end) == 0);
+    CHECK(lseek(fd, end, SEEK_SET) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    has_all(fd, end);
+    /* Buffers that are not mapped add nothing, or the bytes before. */
+    char *none = unmapped(1 << 16);
+    CHECK(write(fd, none, 5000) == -1 && errno == EFAULT && size_of(fd) == end);
+    unsigned char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(munmap(page + 4096, 4096) == 0);
+    memcpy(page, expected + end, 4096);
+    ssize_t got = write(fd, page, 8192);
+    CHECK(got == 4096 || (got == -1 && errno == EFAULT));
+    if (got > 0) end += got;
+    munmap(page, 4096);
+    CHECK(lseek(fd, 0, SEEK_CUR) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    /* Others append, by name, and by the same descriptor. */
+    CHECK((other = open(grown_path, O_WRONLY | O_APPEND)) >= 0);
+    CHECK(write(other, expected + end, 700) == 700 && close(other) == 0);
+    end += 700;
+    has_all(fd, end);
+    CHECK(lseek(fd, 0, SEEK_END) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    CHECK((other = open(link, O_WRONLY | O_APPEND)) >= 0);
+    CHECK(write(other, expected + end, 700) == 700 && close(other) == 0);
+    end += 700;
+    has_all(fd, end);
+    CHECK(lseek(fd, 0, SEEK_END) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    /* A lock of the last bytes. */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 10};
+    CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+    struct flock found = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0};
+    pid_t locker = fork();
+    if (locker == 0) {
+        CHECK(fcntl(fd, F_GETLK, &found) == 0 && found.l_type == F_WRLCK && found.l_start == end - 10);
+        _exit(0);
+    }
+    CHECK(waitpid(locker, &status, 0) == locker && status == 0);
+    close(fd);
+    CHECK((fd = open(grown_path, O_RDWR)) >= 0 && lseek(fd, 0, SEEK_END) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    CHECK(pwritev2(fd, (struct iovec[]){{expected + end, 100}}, 1, 0, RWF_APPEND) == 100);
+    end += 100;
+    has_all(fd, end);
+    close(fd);
+    CHECK((fd = open(grown_path, O_RDWR)) >= 0 && lseek(fd, 0, SEEK_END) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    CHECK((other = dup(fd)) >= 0);
+    more(other, 300), more(fd, 300);
+    CHECK(fcntl(fd, F_SETFL, O_APPEND) == 0 && lseek(other, 0, SEEK_SET) == 0);
+    more(fd, 300);
+    CHECK(pwrite(other, expected + end, 300, 0) == 300);
+    end += 300;
+    has_all(fd, end);
+    close(other), close(fd);
+    /* Maps, and functions of the kernel that rely on the size. */
+    fd = new_file(O_RDWR);
+    for (int i = 0; i < 300; i++) more(fd, 1000);
+    page = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(page != MAP_FAILED && memcmp(page, expected, end) == 0);
+    for (int i = 0; i < 30; i++) more(fd, 1000);
+    CHECK(memcmp(page, expected, end) == 0);
+    munmap(page, SIZE), close(fd);
+    fd = new_file(O_RDWR);
+    for (int i = 0; i < 300; i++) more(fd, 1000);
+    CHECK(lseek(fd, end - 500, SEEK_SET) == end - 500 && (other = memfd_create("a", 0)) >= 0);
+    CHECK(sendfile(other, fd, 0, 1000) == 500 && pread(other, buffer, 1000, 0) == 500);
+    has(buffer, 500, end - 500);
+    close(other), close(fd);
+    /* Processes. */
+    fd = new_file(O_RDWR);
+    for (int i = 0; i < 300; i++) more(fd, 1000);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(fcntl(fd, F_SETFL, O_APPEND) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+        more(fd, 1000);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0 && fcntl(fd, F_SETFL, 0) == 0);
+    end += 1000;
+    CHECK(lseek(fd, 0, SEEK_CUR) == end);
+    for (int i = 0; i < 30; i++) more(fd, 100);
+    has_all(fd, end);
+    close(fd);
+    fd = new_file(O_RDWR);
+    for (int i = 0; i < 300; i++) more(fd, 1000);
+    CHECK((child = vfork()) >= 0);
+    if (child == 0) {
+        dup2(fd, 1);
+        execlp("printf", "printf", "abc", (char *)0);
+        _exit(1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0 && size_of(fd) == end + 3);
+    CHECK(pread(fd, buffer, 10, end) == 3 && memcmp(buffer, "abc", 3) == 0);
+    close(fd);
+    /* A killed program leaves what it has written. */
+    child = fork();
+    if (child == 0) {
+        fd = new_file(O_WRONLY);
+        for (int i = 0; i < 300; i++) more(fd, 1000);
+        kill(getpid(), SIGKILL);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    CHECK((fd = open(grown_path, O_RDWR)) >= 0);
+    has_all(fd, 302000);
+    close(fd);
+    /* A limit of the size. */
+    child = fork();
+    if (child == 0) {
+        struct rlimit limit;
+        fd = new_file(O_RDWR);
+        for (int i = 0; i < 300; i++) more(fd, 1000);
+        signal(SIGXFSZ, SIG_IGN);
+        CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+        limit.rlim_cur = end + 100;
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK(write(fd, expected + end, 1000) == 100 && write(fd, expected, 1) == -1 && errno == EFBIG);
+        close(fd);
+        fd = open(grown_path, O_RDWR | O_TRUNC);
+        for (int i = 0; i < 400; i++) {
+            ssize_t done = pwrite(fd, expected, 1000, i * 1000);
+            CHECK(done == 1000 || (i >= 302 && (done == 100 || (done == -1 && errno == EFBIG))));
+        }
+        CHECK(size_of(fd) == (off_t)limit.rlim_cur);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    /* Long records. */
+    fd = open(grown_path, O_RDWR | O_TRUNC);
+    static unsigned char record[16 << 20];
+    for (size_t i = 0; i < sizeof record; i++) record[i] = byte_at(i);
+    for (int i = 0; i < 3; i++) CHECK(write(fd, record, sizeof record) == sizeof record);
+    CHECK(size_of(fd) == 3 * sizeof record && pread(fd, buffer, 1000, 2 * sizeof record - 500) == 1000);
+    for (int i = 0; i < 500; i++) CHECK(buffer[i] == byte_at(sizeof record - 500 + i));
+    CHECK(memcmp(buffer + 500, expected, 500) == 0);
+    close(fd);
+    CHECK(unlink(grown_path) == 0);
+}
+
+/* Threads that write at the shared position of a new file: each record is there once and whole. */
+static void *appender(void *number) {
+    unsigned char record[500];
+    memset(record, (intptr_t)number, sizeof record);
+    for (int i = 0; i < 500; i++) CHECK(write(shared_fd, record, sizeof record) == sizeof record);
+    return 0;
+}
+
+static void growth_by_threads(void) {
+    pthread_t all[4];
+    unsigned char record[500];
+    int count[5] = {0};
+    CHECK((shared_fd = open(grown_path, O_RDWR | O_CREAT | O_TRUNC, 0644)) >= 0);
+    for (intptr_t i = 1; i <= 4; i++) CHECK(pthread_create(&all[i - 1], 0, appender, (void *)i) == 0);
+    for (int i = 0; i < 4; i++) pthread_join(all[i], 0);
+    CHECK(size_of(shared_fd) == 4 * 500 * 500 && lseek(shared_fd, 0, SEEK_CUR) == 4 * 500 * 500);
+    for (int i = 0; i < 4 * 500; i++) {
+        CHECK(pread(shared_fd, record, 500, i * 500) == 500 && record[0] >= 1 && record[0] <= 4);
+        for (int at = 1; at < 500; at++) CHECK(record[at] == record[0]);
+        count[record[0]]++;
+    }
+    for (int i = 1; i <= 4; i++) CHECK(count[i] == 500);
+    close(shared_fd);
+    CHECK(unlink(grown_path) == 0);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 2);
     path = arguments[1];
+    snprintf(grown_path, sizeof grown_path, "%s.grown", path);
     for (size_t i = 0; i < SIZE; i++) expected[i] = byte_at(i);
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
     CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
     positions(), vectors(), bad_buffers(), handlers(), reused_numbers(), appends(), processes();
-    in_the_library(), times(), threads(), in_handlers();
+    in_the_library(), times(), threads(), in_handlers(), growth(), growth_by_threads();
     static unsigned char all[SIZE];
     fd = fresh(O_RDONLY);
     CHECK(pread(fd, all, SIZE, 0) == SIZE);

@@ -3,15 +3,18 @@
 use super::copy::{copy, copy_to_medium};
 use super::files::{Open, Piece, Window, get};
 use super::process;
+use super::report::count_through_mount;
 use super::slots;
 use super::status::file_status;
-use super::sys::{self, Fd, IoVec};
-use crate::segment::{FileState, Slot};
+use super::sys::{self, Fd, IoVec, next};
+use crate::segment::{FileState, SIZE_FIXED, Slot};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Attempts to get the lock of writers before the write goes through the mount.
 const WRITER_SPINS: u32 = 1000;
 const WRITER_YIELDS: u32 = 1000;
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Maximum number of bytes of a call, as in the kernel (`MAX_RW_COUNT`).
 pub(super) const COUNT_MAX: usize = 0x7fff_f000;
@@ -82,6 +85,8 @@ pub(super) enum Direct {
     Done(usize),
     /// The buffer is not mapped, and nothing was copied.
     Fault,
+    /// The mount has failed, and the error number is set.
+    Failed,
 }
 
 /// An access of the program: buffers, their total length, and the position. Without a position the access is at
@@ -98,7 +103,20 @@ enum Refused {
     NoLease,
     /// The extents at this position are not known, or have no blocks for a write.
     Unknown(u64),
+    /// The file has no append space here.
+    Behind,
+    /// The lease has ended before a write, from this position, became a part of the file. The position of the
+    /// open file is behind it.
+    Late(u64),
     Other,
+}
+
+impl Access {
+    /// Returns the size of the file.
+    #[inline]
+    fn size(&self) -> u64 {
+        self.file.size.load(Ordering::Acquire) & !SIZE_FIXED
+    }
 }
 
 /// Reads from a file. `None`: the read goes through the mount.
@@ -121,7 +139,7 @@ fn read_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refus
             open.is_due(request.len) && open.ask(fd, at)
         }
         Refused::Unknown(at) => open.renew(fd, *at),
-        Refused::Other => false,
+        Refused::Behind | Refused::Late(_) | Refused::Other => false,
     };
     if !is_granted {
         return None;
@@ -143,7 +161,7 @@ fn try_read(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct,
     let lease = &access.window.lease;
     let (from, len) = loop {
         let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
-        let len = lease.size.saturating_sub(from).min(request.len as u64) as usize;
+        let len = access.size().saturating_sub(from).min(request.len as u64) as usize;
         if len > 0 && (from < lease.from || from + len as u64 > lease.to) {
             return Err(Refused::Unknown(from));
         }
@@ -200,7 +218,6 @@ fn finish(open: &Open, is_positional: bool, from: u64, len: usize, done: usize) 
 /// Copies a known range to the program; returns the number of bytes copied.
 #[inline]
 fn copy_out(access: &Access, open: &Open, from: u64, into: *mut u8, len: usize) -> usize {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let mut done = 0;
     while done < len {
         let (at, rest) = (from + done as u64, len - done);
@@ -222,8 +239,7 @@ fn copy_out(access: &Access, open: &Open, from: u64, into: *mut u8, len: usize) 
     done
 }
 
-/// Writes to a file: within its size, and to blocks that are written. `None`: the write goes through the
-/// mount.
+/// Writes to a file: to blocks that are written, and to append space. `None`: the write goes through the mount.
 #[inline]
 pub(super) fn write(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<Direct> {
     if request.len == 0 || !process::is_active() || !open.writes() {
@@ -237,59 +253,126 @@ pub(super) fn write(fd: Fd, open: &'static Open, request: Request<'_>) -> Option
 
 #[cold]
 fn write_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refused) -> Option<Direct> {
-    let at = request.at.or_else(|| open.position())?;
+    let at = match refused {
+        Refused::Late(from) => return Some(write_late(fd, open, request, *from)),
+        _ => request.at.or_else(|| open.position())?,
+    };
     let end = at.checked_add(request.len as u64)?;
     let is_granted = match refused {
         Refused::NoLease if !open.is_due(request.len) => false,
-        // A write that extends the file has no use for a lease.
         Refused::NoLease if file_status(fd).is_none_or(|status| end > status.size) => {
-            open.not_due();
-            false
+            // A write that extends the file has no use for a lease without append space.
+            let may_extend = open.may_extend();
+            if !may_extend {
+                open.not_due();
+            }
+            may_extend && open.ask_to_extend(fd, at, end)
         }
         Refused::NoLease => open.ask(fd, at),
         Refused::Unknown(_) => open.fill(fd, at, end),
-        Refused::Other => false,
+        Refused::Behind => open.extend(fd, at, end),
+        Refused::Late(_) | Refused::Other => false,
     };
     if !is_granted {
         return None;
     }
-    match try_write(fd, open, request) {
-        Ok(done) => Some(done),
+    match write_again(fd, open, request) {
         // The first lease of a file with holes.
         Err(Refused::Unknown(_)) if matches!(refused, Refused::NoLease) && open.fill(fd, at, end) => {
-            try_write(fd, open, request).ok()
+            write_again(fd, open, request).ok()
         }
-        Err(_) => None,
+        done => done.ok(),
     }
+}
+
+fn write_again(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct, Refused> {
+    match try_write(fd, open, request) {
+        Err(Refused::Late(from)) => Ok(write_late(fd, open, request, from)),
+        done => done,
+    }
+}
+
+/// Makes a write through the mount whose lease has ended before it became a part of the file.
+#[cold]
+fn write_late(fd: Fd, open: &'static Open, request: Request<'_>, from: u64) -> Direct {
+    count_through_mount();
+    let (buffers, count, at) = (request.buffers.as_ptr(), request.buffers.len() as i32, from as i64);
+    let done = next!(pwritev64(fd: Fd, buffers: *const IoVec, count: i32, at: i64) -> isize);
+    if request.at.is_none() {
+        let end = from + request.len as u64;
+        open.move_position(end, from + done.max(0) as u64);
+    }
+    usize::try_from(done).map_or(Direct::Failed, Direct::Done)
 }
 
 #[inline]
 fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct, Refused> {
     let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
     let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
-    let size = access.window.lease.size;
-    if !open.mount().is_writable() || from.checked_add(request.len as u64).is_none_or(|end| end > size) {
+    let end = from.checked_add(request.len as u64).ok_or(Refused::Other)?;
+    if !open.mount().is_writable() {
         return Err(Refused::Other);
+    }
+    // What is within the size of the lease stays within it.
+    let extends = end > access.window.lease.size && end > access.size();
+    if extends && !open.may_extend() {
+        return Err(Refused::Other);
+    }
+    if extends && end > access.window.lease.size_max {
+        return Err(Refused::Behind);
     }
     if !is_written(access.window, from, request.len, open) {
-        return Err(Refused::Unknown(from));
+        return Err(if extends { Refused::Behind } else { Refused::Unknown(from) });
     }
-    if !lock(access.file) {
-        return Err(Refused::Other);
+    let lock = WriterLock::take(access.file).ok_or(Refused::Other)?;
+    if extends {
+        zero_gap(&access, open, from)?;
     }
     // Another thread may have moved the position.
-    if request.at.is_none() && !open.move_position(from, from + request.len as u64) {
-        access.file.writer.store(0, Ordering::Release);
+    if request.at.is_none() && !open.move_position(from, end) {
         return Err(Refused::Other);
     }
     let done = each_buffer(request.buffers, request.len, |buffer, wanted, done| {
         copy_in(&access, open, from + done as u64, buffer, wanted)
     });
     access.file.written_at.store(sys::coarse_time(), Ordering::Release);
-    access.file.writer.store(0, Ordering::Release);
+    let is_in_file = !extends || done == 0 || extend_to(access.file, from + done as u64);
+    drop(lock);
+    if !is_in_file {
+        return Err(Refused::Late(from));
+    }
     count(&access.slot.writes);
     drop(access);
     Ok(finish(open, request.at.is_some(), from, request.len, done))
+}
+
+/// Writes zeros between the end of the file and a position behind it.
+#[inline]
+fn zero_gap(access: &Access, open: &Open, to: u64) -> Result<(), Refused> {
+    let mut at = access.size();
+    if at < to && !is_written(access.window, at, (to - at) as usize, open) {
+        return Err(Refused::Behind);
+    }
+    while at < to {
+        let part = (to - at).min(ZEROS.len() as u64) as usize;
+        if copy_in(access, open, at, ZEROS.as_ptr(), part) < part {
+            return Err(Refused::Other);
+        }
+        at += part as u64;
+    }
+    Ok(())
+}
+
+/// Moves the size of a file to the end of a write. Returns `false` if it changes no more, because the lease has
+/// ended. The caller holds the lock of writers.
+#[inline]
+fn extend_to(file: &FileState, end: u64) -> bool {
+    let size = file.size.load(Ordering::Acquire);
+    let is_fixed = size & SIZE_FIXED != 0;
+    if end <= size & !SIZE_FIXED {
+        return true;
+    }
+    !is_fixed && file.size.compare_exchange(size, end, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
 /// Returns `true` if all blocks of a range are written.
@@ -305,11 +388,23 @@ fn is_written(window: &Window, from: u64, len: usize, open: &Open) -> bool {
     true
 }
 
-/// Excludes other writers of a file. Returns `false` if one of them takes long.
-#[inline]
-fn lock(file: &FileState) -> bool {
-    let try_lock = || file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-    try_lock() || wait_for_writer(try_lock)
+/// Excludes other writers of a file until it is dropped.
+struct WriterLock(&'static FileState);
+
+impl WriterLock {
+    /// Returns `None` if another writer takes long.
+    #[inline]
+    fn take(file: &'static FileState) -> Option<Self> {
+        let try_lock = || file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        (try_lock() || wait_for_writer(try_lock)).then(|| Self(file))
+    }
+}
+
+impl Drop for WriterLock {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.writer.store(0, Ordering::Release);
+    }
 }
 
 #[cold]

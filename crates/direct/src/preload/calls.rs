@@ -27,7 +27,9 @@ pub(super) fn note_map(fd: Fd, flags: c_int) {
     if flags & sys::MAP_ANONYMOUS == 0
         && let Some(open) = get(fd)
     {
-        open.note_map();
+        let errno = sys::errno();
+        open.note_map(fd);
+        set_errno(errno);
     }
 }
 
@@ -40,6 +42,7 @@ pub(super) fn result(direct: Direct) -> isize {
             set_errno(sys::EFAULT);
             -1
         }
+        Direct::Failed => -1,
     }
 }
 
@@ -219,7 +222,13 @@ pub(super) fn vector_with_flags(
             None
         }
         (_, 0) => vector(fd, buffers, count, at, direction),
-        _ => None,
+        _ => {
+            // One flag appends, at the size that the kernel knows.
+            if direction == Direction::Write {
+                to_kernel(fd);
+            }
+            None
+        }
     }
 }
 
@@ -271,7 +280,7 @@ pub(super) fn control(fd: Fd, command: c_int, call: impl Fn() -> c_int) -> c_int
             forget(fd);
             call()
         }
-        // Locks can be relative to the position.
+        // Locks can be relative to the position, and to the size.
         sys::F_GETLK..=sys::F_SETLKW | sys::F_OFD_GETLK..=sys::F_OFD_SETLKW => {
             if let Some(open) = get(fd)
                 && let Some(at) = open.position()
@@ -279,6 +288,7 @@ pub(super) fn control(fd: Fd, command: c_int, call: impl Fn() -> c_int) -> c_int
                 let (at, whence) = (at as i64, sys::SEEK_SET);
                 let errno = sys::errno();
                 next!(lseek(fd: Fd, at: i64, whence: c_int) -> i64);
+                open.refresh_size(fd);
                 set_errno(errno);
             }
             call()

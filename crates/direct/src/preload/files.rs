@@ -7,7 +7,7 @@ use super::process::{self, Exclusive};
 use super::slots;
 use super::status::file_status;
 use super::sys::{self, Fd, next};
-use crate::messages::{EXTENTS, Extent, LEASE, Lease};
+use crate::messages::{END, EXTENTS, Extent, LEASE, Lease};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -79,6 +79,10 @@ pub(super) struct Open {
     writes: AtomicBool,
     /// The program has mapped the file with the kernel, which then has its pages.
     is_mapped: AtomicBool,
+    /// The program may extend the file directly.
+    extends: AtomicBool,
+    /// The program has asked for append space, so that the kernel may not know the size.
+    has_extended: AtomicBool,
     /// Accesses without a lease since it was last asked for, and their number before it is asked for.
     accesses: AtomicU32,
     wait: AtomicU32,
@@ -126,6 +130,8 @@ pub(super) fn opened(fd: Fd, flags: c_int) {
     open.reads.store(access != sys::O_WRONLY, Ordering::Relaxed);
     open.writes.store(access != sys::O_RDONLY, Ordering::Relaxed);
     open.is_mapped.store(false, Ordering::Relaxed);
+    open.extends.store(access != sys::O_RDONLY && flags & sys::O_DIRECT == 0, Ordering::Relaxed);
+    open.has_extended.store(false, Ordering::Relaxed);
     open.accesses.store(0, Ordering::Relaxed);
     open.wait.store(ACCESSES_MIN, Ordering::Relaxed);
     open.direct.store(0, Ordering::Relaxed);
@@ -252,18 +258,49 @@ impl Open {
         self.position.compare_exchange(from as i64, to as i64, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the position to the kernel.
+    /// Gives the position to the kernel, and the size with it.
     pub(super) fn demote(&self, fd: Fd) {
-        let at = self.position.swap(IN_KERNEL, Ordering::AcqRel);
+        let at = self.position.swap(IN_KERNEL, Ordering::SeqCst);
         if at != IN_KERNEL {
+            self.report_size(fd);
             let whence = sys::SEEK_SET;
             next!(lseek(fd: c_int, at: i64, whence: c_int) -> i64);
         }
     }
 
     /// Notes that the program maps the file.
-    pub(super) fn note_map(&self) {
-        self.is_mapped.store(true, Ordering::Relaxed);
+    pub(super) fn note_map(&self, fd: Fd) {
+        if !self.is_mapped.swap(true, Ordering::SeqCst) {
+            self.report_size(fd);
+        }
+    }
+
+    /// Lets the kernel know the size of a file that the program may have extended, and extends no more: maps
+    /// and appends of the kernel rely on the size.
+    fn report_size(&self, fd: Fd) {
+        if self.has_extended.load(Ordering::SeqCst) {
+            let mut size = 0_u64;
+            // SAFETY: the request has this argument.
+            unsafe { sys::ioctl(fd, u64::from(END), &raw mut size) };
+            self.refresh_size(fd);
+        }
+    }
+
+    /// Lets the kernel know the present size of a file that the program may have extended.
+    pub(super) fn refresh_size(&self, fd: Fd) {
+        if self.has_extended.load(Ordering::SeqCst) {
+            // The kernel asks for attributes that it does not keep.
+            file_status(fd);
+        }
+    }
+
+    /// Returns `true` if the program may extend the file directly: the kernel has neither its position nor a
+    /// map, and the size is not limited.
+    pub(super) fn may_extend(&self) -> bool {
+        self.extends.load(Ordering::Relaxed)
+            && self.position.load(Ordering::SeqCst) != IN_KERNEL
+            && !self.is_mapped.load(Ordering::SeqCst)
+            && !process::is_size_limited()
     }
 
     /// Notes an access without a lease. Returns `true` if it is time to ask for one.
@@ -290,6 +327,17 @@ impl Open {
     /// Asks for a lease. Returns `true` if there is one.
     #[cold]
     pub(super) fn ask(&self, fd: Fd, at: u64) -> bool {
+        self.ask_for(fd, at, 0)
+    }
+
+    /// Asks for a lease with append space up to `to`. Returns `true` if there is a lease.
+    #[cold]
+    pub(super) fn ask_to_extend(&self, fd: Fd, at: u64, to: u64) -> bool {
+        self.has_extended.store(true, Ordering::SeqCst);
+        self.may_extend() && self.ask_for(fd, at, to)
+    }
+
+    fn ask_for(&self, fd: Fd, at: u64, to: u64) -> bool {
         self.accesses.store(0, Ordering::Relaxed);
         // A lease that was soon lost is not worth its cost.
         let is_good = self.direct.swap(0, Ordering::Relaxed) >= ACCESSES_GOOD;
@@ -297,7 +345,7 @@ impl Open {
         let next = if is_good { ACCESSES_MIN } else { (wait * 2).min(ACCESSES_MAX) };
         self.wait.store(next, Ordering::Relaxed);
         let errno = sys::errno();
-        let is_granted = self.mount().prepare(fd) && self.renew(fd, at);
+        let is_granted = self.mount().prepare(fd) && self.request(fd, at, to);
         sys::set_errno(errno);
         is_granted
     }
@@ -323,6 +371,13 @@ impl Open {
         let is_filled = self.request(fd, at, to);
         sys::set_errno(errno);
         is_filled
+    }
+
+    /// Asks for append space up to `to`. Returns `true` if there are new extents.
+    #[cold]
+    pub(super) fn extend(&self, fd: Fd, at: u64, to: u64) -> bool {
+        self.has_extended.store(true, Ordering::SeqCst);
+        self.may_extend() && self.fill(fd, at, to)
     }
 
     fn request(&self, fd: Fd, at: u64, to: u64) -> bool {

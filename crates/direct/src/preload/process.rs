@@ -117,6 +117,38 @@ pub(super) fn turn_off() {
     }
 }
 
+/// Limit of the size of files: not known, none, or one.
+static SIZE_LIMIT: AtomicU32 = AtomicU32::new(UNKNOWN);
+const UNKNOWN: u32 = 0;
+const UNLIMITED: u32 = 1;
+const LIMITED: u32 = 2;
+
+/// Returns `true` if the size of files of this process is limited, so that only the kernel extends them.
+#[inline]
+pub(super) fn is_size_limited() -> bool {
+    match SIZE_LIMIT.load(Ordering::SeqCst) {
+        UNKNOWN => find_size_limit(),
+        limit => limit == LIMITED,
+    }
+}
+
+#[cold]
+fn find_size_limit() -> bool {
+    const RLIMIT_FSIZE: usize = 1;
+    let mut limits = [0_u64; 2];
+    // SAFETY: the kernel writes two words.
+    let result = unsafe { sys::raw_call(sys::SYS_GETRLIMIT, RLIMIT_FSIZE, limits.as_mut_ptr() as usize, 0) };
+    let limit = if result == 0 && limits[0] == u64::MAX { UNLIMITED } else { LIMITED };
+    // Another thread may be setting a limit.
+    let _ = SIZE_LIMIT.compare_exchange(UNKNOWN, limit, Ordering::SeqCst, Ordering::SeqCst);
+    SIZE_LIMIT.load(Ordering::SeqCst) == LIMITED
+}
+
+/// Notes that the program sets limits.
+pub(super) fn limit_size() {
+    SIZE_LIMIT.store(LIMITED, Ordering::SeqCst);
+}
+
 /// Returns the number of processes before this one that had this memory.
 #[inline]
 pub(super) fn ancestors() -> u32 {

@@ -30,6 +30,7 @@ pub(super) const O_TRUNC: c_int = 0o1000;
 pub(super) const O_APPEND: c_int = 0o2000;
 pub(super) const O_DSYNC: c_int = 0o10000;
 pub(super) const O_SYNC: c_int = 0o4010000;
+pub(super) const O_DIRECT: c_int = 0o40000;
 pub(super) const O_CLOEXEC: c_int = 0o2000000;
 pub(super) const O_PATH: c_int = 0o10000000;
 
@@ -61,6 +62,7 @@ pub(super) const CLOCK_REALTIME_COARSE: c_int = 5;
 
 pub(super) const SYS_CLOSE: c_long = 3;
 pub(super) const SYS_GETPID: c_long = 39;
+pub(super) const SYS_GETRLIMIT: c_long = 97;
 pub(super) const SYS_GETTID: c_long = 186;
 pub(super) const SYS_TGKILL: c_long = 234;
 

@@ -101,6 +101,22 @@ fn all_shared(_: usize, _: usize, _: usize) {
     process::begin_vfork();
 }
 
+/// Before setrlimit(2).
+fn limits(resource: usize, _: usize, _: usize) {
+    const RLIMIT_FSIZE: u32 = 1;
+    if resource as u32 == RLIMIT_FSIZE {
+        process::limit_size();
+        demote_all();
+    }
+}
+
+/// Before prlimit(2), which reads limits if it gets no new ones.
+fn limits_of(_: usize, resource: usize, new: usize) {
+    if new != 0 {
+        limits(resource, 0, 0);
+    }
+}
+
 /// Before a function that uses the position of a descriptor, its first argument.
 fn first(fd: usize, _: usize, _: usize) {
     if let Some(open) = get(fd as Fd) {
@@ -153,6 +169,10 @@ jump!(lockf, first);
 jump!(lockf64, first);
 jump!(fdopen, first_for_good);
 jump!(syscall, system_call);
+jump!(setrlimit, limits);
+jump!(setrlimit64, limits);
+jump!(prlimit, limits_of);
+jump!(prlimit64, limits_of);
 // A ring can close descriptors.
 jump!(io_uring_queue_init, off);
 jump!(io_uring_queue_init_params, off);

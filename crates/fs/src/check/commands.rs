@@ -16,7 +16,8 @@ impl CheckedInodes {
     }
 
     /// Checks that each directory with a name has one command file, and counts that as its name. A
-    /// removed directory has none.
+    /// removed directory has none. In a file system without the feature, a directory may have one: another call
+    /// of [`crate::Fs::enable_command_files`] adds those that are missing.
     pub(super) fn match_commands<M: Medium>(&mut self, checked: &mut CheckContext<'_, M>) {
         for number in 1..=self.seen.len() as u64 {
             let dir = Ino(number);
@@ -25,19 +26,20 @@ impl CheckedInodes {
                 continue;
             }
             let expected = checked.command_files && seen.links > 0;
+            let possible = seen.links > 0;
             let place = checked.place(dir);
             match (expected, seen.command) {
+                (false, Ino(0)) => {}
                 (true, Ino(0)) if is_planted(DamageBug::MissingCommandIgnored) => {}
                 (true, Ino(0)) => {
                     checked.report.add_message(format_args!("{place} has no command file"));
                 }
-                (true, command) if self.has_command(dir, command) => {
+                (_, command) if possible && self.has_command(dir, command) => {
                     if let Some(command) = self.get(command) {
                         command.names = 1;
                         command.reached = true;
                     }
                 }
-                (false, Ino(0)) => {}
                 (_, Ino(other)) => checked.report.add_message(format_args!(
                     "{place} refers to inode {other}, which is not its command file"
                 )),

@@ -151,7 +151,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn attr_in(&self, node: &Node, state: &NodeState) -> Result<Attr> {
         let mut attr = node.attr(state);
         let Some(content_store) = self.external(&state.inode) else {
-            self.add_written_time(node, &mut attr);
+            self.add_direct_writes(node, &mut attr);
             return Ok(attr);
         };
         let look = match &state.content_file {

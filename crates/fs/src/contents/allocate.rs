@@ -71,7 +71,7 @@ impl<M: Medium> Fs<M> {
     /// that they read as zeros.
     fn fill(&self, node: &Node, state: &mut NodeState, from: u64, to: u64, zero: bool) -> Result<()> {
         let missing = self.missing(state, from, to);
-        if missing > self.space.free() {
+        if missing > self.free_blocks() {
             return Err(Error::NoSpace);
         }
         let mut at = from;
@@ -91,7 +91,7 @@ impl<M: Medium> Fs<M> {
                         let free_to = next.map_or(to, |e| e.at.min(to));
                         let goal = change.map().goal(at);
                         let want = (free_to - at).min(LEN_MAX);
-                        match self.space.reserve(&self.medium, AllocRequest::blocks(want).at(goal)) {
+                        match self.reserve_blocks(AllocRequest::blocks(want).at(goal)) {
                             Ok(run) => (Extent { at, len: run.len, start: run.start, written: false }, true),
                             Err(error) => {
                                 failed = Some(error);

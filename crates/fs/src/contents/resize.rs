@@ -11,6 +11,7 @@ use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::types::FILE_MAX;
 use frit_core::planted::is_planted;
+use std::sync::atomic::Ordering;
 
 /// Handling of the inode after its blocks are freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +67,7 @@ impl<M: Medium> Fs<M> {
             self.zero_tail(state, &mut txn, to);
         }
         state.inode.size = to;
+        node.grown_to.store(0, Ordering::Release);
         self.space.drop_reservation(node.ino);
         // Blocks that were allocated beyond the end are freed as well.
         self.truncate_blocks(node, state, txn, block_from(to), AfterTruncate::Keep)

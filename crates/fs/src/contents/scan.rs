@@ -171,6 +171,7 @@ impl<M: Medium> FileContents for OpenContents<M> {
     }
 
     fn bytes(&self) -> Result<u64> {
+        self.fs.settle_size(&self.node);
         self.fs.end_of(&self.node, &self.node.state.read())
     }
 

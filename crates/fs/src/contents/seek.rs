@@ -10,6 +10,7 @@ use crate::types::{FileExtent, Seek};
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn seek_node(&self, node: &Node, what: Seek, at: u64) -> Result<u64> {
+        self.settle_size(node);
         let state = self.loaded(node)?;
         if self.external(&state.inode).is_some() {
             return self.seek_external(node, &state, what, at);
@@ -42,6 +43,7 @@ impl<M: Medium> Fs<M> {
         at: u64,
         each: &mut dyn FnMut(&FileExtent) -> bool,
     ) -> Result<()> {
+        self.settle_size(node);
         let state = self.loaded(node)?;
         let Some(map) = &state.map else { return Ok(()) };
         let mut block = block_of(at);

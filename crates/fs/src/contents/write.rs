@@ -220,7 +220,7 @@ impl<M: Medium> Fs<M> {
                 let want = self.reserve_contents(ino, want)?;
                 let blocks = AllocRequest::blocks(want).at(goal);
                 let blocks = if more > 0 { blocks.reserve_ahead(ino, more) } else { blocks };
-                let run = self.space.reserve(&self.medium, blocks);
+                let run = self.reserve_blocks(blocks);
                 self.unreserve_contents(want - run.as_ref().map_or(0, |run| run.len));
                 let run = run?;
                 (Extent { at: block, len: run.len, start: run.start, written: true }, true)

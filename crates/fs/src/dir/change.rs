@@ -86,7 +86,7 @@ impl<M: Medium> Fs<M> {
         let goal = state.map.as_ref().and_then(|map| map.goal(blocks));
         let mut change = self.change(dir.ino, state);
         self.ensure_free_slots(&mut change, txn)?;
-        let run = match self.space.reserve(&self.medium, AllocRequest::blocks(want).at(goal)) {
+        let run = match self.reserve_blocks(AllocRequest::blocks(want).at(goal)) {
             Ok(run) => run,
             Err(error) => {
                 // The extent block that was added stays with the directory.

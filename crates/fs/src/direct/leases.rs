@@ -1,11 +1,18 @@
 //! Leases: files to whose data programs have direct access.
 
 use super::quiet::{WAIT, free_slots, wait_quiet};
+use super::recover::{LeftGrowth, left_growth, stamp};
 use super::shared::SharedSegment;
+use crate::contents::block_from;
 use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use crate::journal::BlockRun;
+use crate::planted::DirectBug;
 use crate::sync::Mutex;
-use crate::types::Time;
-use frit_direct::segment::{FILES, FileState, Segment};
+use crate::types::{Ino, Time};
+use frit_core::planted::is_planted;
+use frit_direct::segment::{FILES, FileState, SIZE_FIXED, Segment};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,6 +23,36 @@ pub(super) struct Accessed {
     /// Time of the last write.
     pub(super) written_at: Option<Time>,
     pub(super) read: bool,
+}
+
+/// Append space of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HeldSpace {
+    /// First block in the file: that at the end of the file when it got the space.
+    pub(super) at: u64,
+    pub(super) run: BlockRun,
+    /// Size of the file that was taken over last.
+    pub(super) size: u64,
+}
+
+impl HeldSpace {
+    /// Size of the file with the whole space.
+    pub(super) fn size_max(&self) -> u64 {
+        (self.at + self.run.len) * BLOCK
+    }
+
+    /// Returns the blocks of a part of the file.
+    pub(super) fn run_of(&self, from: u64, end: u64) -> BlockRun {
+        BlockRun { start: self.run.start + (from - self.at), len: end - from }
+    }
+
+    /// Splits the space at a size: what is behind is returned.
+    fn split(&mut self, size: u64) -> Option<BlockRun> {
+        let used = block_from(size).saturating_sub(self.at).min(self.run.len);
+        let rest = BlockRun { start: self.run.start + used, len: self.run.len - used };
+        self.run.len = used;
+        (rest.len > 0).then_some(rest)
+    }
 }
 
 /// The shared memory of a mount, and what is in use of it.
@@ -33,6 +70,10 @@ struct Table {
     /// Indexes of files that are not in use: those that were, and all from `never_used` on.
     free: Vec<u32>,
     never_used: u32,
+    /// Append space of files.
+    spaces: HashMap<u32, HeldSpace>,
+    /// Append space of files whose size is fixed, until no access is in progress.
+    fixed: HashMap<u32, HeldSpace>,
 }
 
 impl Leases {
@@ -40,9 +81,17 @@ impl Leases {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub(super) fn create(image: &Path) -> Result<Self> {
-        let table = Table { next_generation: 1, next_client: 1, free: Vec::new(), never_used: 0 };
-        Ok(Self { shared: SharedSegment::create(image)?, table: Mutex::new(table) })
+    pub(super) fn create(image: &Path, uuid: [u64; 2]) -> Result<Self> {
+        let table = Table {
+            next_generation: 1,
+            next_client: 1,
+            free: Vec::new(),
+            never_used: 0,
+            spaces: HashMap::new(),
+            fixed: HashMap::new(),
+        };
+        let shared = SharedSegment::create(image, |segment| stamp(segment, uuid))?;
+        Ok(Self { shared, table: Mutex::new(table) })
     }
 
     fn segment(&self) -> &Segment {
@@ -82,17 +131,130 @@ impl Leases {
         state.written_at.store(0, Ordering::Relaxed);
         state.read.store(0, Ordering::Relaxed);
         state.writer.store(0, Ordering::Relaxed);
+        state.size.store(SIZE_FIXED, Ordering::Relaxed);
         Ok(file)
     }
 
-    /// Allows access to a file; returns the generation.
-    pub(super) fn allow(&self, file: u32) -> u64 {
+    /// Allows access to a file with this size and append space; returns the generation. `None`: the file has
+    /// lost append space meanwhile.
+    pub(super) fn allow(&self, file: u32, size: u64, space: Option<HeldSpace>) -> Option<u64> {
         let mut table = self.table.lock();
+        if table.spaces.get(&file) != space.as_ref() {
+            return None;
+        }
         let generation = table.next_generation;
         table.next_generation += 1;
-        drop(table);
+        self.file(file).size.store(size, Ordering::SeqCst);
         self.file(file).generation.store(generation, Ordering::SeqCst);
-        generation
+        Some(generation)
+    }
+
+    /// Returns the append space of a file.
+    pub(super) fn space(&self, file: u32) -> Option<HeldSpace> {
+        self.table.lock().spaces.get(&file).copied()
+    }
+
+    /// Returns `true` if a file has append space.
+    pub(super) fn has_space(&self, file: u32) -> bool {
+        self.table.lock().spaces.contains_key(&file)
+    }
+
+    /// Notes append space of a file to which no access is allowed.
+    pub(super) fn hold(&self, file: u32, inode: (Ino, u32), space: HeldSpace) {
+        let mut table = self.table.lock();
+        let record = &self.segment().appends[file as usize];
+        record.inode.store(0, Ordering::SeqCst);
+        self.file(file).size.store(space.size | SIZE_FIXED, Ordering::SeqCst);
+        record.generation.store(u64::from(inode.1), Ordering::SeqCst);
+        record.size.store(space.size, Ordering::SeqCst);
+        record.at.store(space.at, Ordering::SeqCst);
+        record.start.store(space.run.start, Ordering::SeqCst);
+        record.blocks.store(space.run.len, Ordering::SeqCst);
+        record.inode.store(inode.0.0, Ordering::SeqCst);
+        table.spaces.insert(file, space);
+    }
+
+    /// Returns the size to which programs have extended a file, and its append space, if that size is possible
+    /// and was not taken over.
+    pub(super) fn growth(&self, file: u32) -> Option<(u64, HeldSpace)> {
+        let table = self.table.lock();
+        let space = *table.spaces.get(&file)?;
+        self.size_in(file, &space).map(|size| (size, space))
+    }
+
+    /// Returns the size in the shared memory if it is one that programs may have extended the file to.
+    fn size_in(&self, file: u32, space: &HeldSpace) -> Option<u64> {
+        let size = self.file(file).size.load(Ordering::SeqCst) & !SIZE_FIXED;
+        let is_checked = !is_planted(DirectBug::SizeUnchecked);
+        (size > space.size && (!is_checked || size <= space.size_max())).then_some(size)
+    }
+
+    /// Notes that growth was taken over.
+    pub(super) fn note_taken(&self, file: u32, size: u64) {
+        if let Some(space) = self.table.lock().spaces.get_mut(&file) {
+            space.size = size;
+        }
+    }
+
+    /// Forgets append space, whose blocks stay in use.
+    pub(super) fn give_up(&self, file: u32) {
+        self.segment().appends[file as usize].inode.store(0, Ordering::SeqCst);
+        self.table.lock().spaces.remove(&file);
+    }
+
+    /// Fixes the size of a file to which no access is allowed: a stopped program that is about to extend it finds
+    /// that it cannot.
+    pub(super) fn fix_size(&self, file: u32) {
+        if !is_planted(DirectBug::SizeNotFixed) {
+            self.file(file).size.fetch_or(SIZE_FIXED, Ordering::SeqCst);
+        }
+    }
+
+    /// Keeps append space, whose growth was taken over, from the allocator until no access is in progress.
+    pub(super) fn keep_fixed(&self, file: u32) {
+        let mut table = self.table.lock();
+        self.segment().appends[file as usize].inode.store(0, Ordering::SeqCst);
+        if let Some(space) = table.spaces.remove(&file) {
+            table.fixed.insert(file, space);
+        }
+    }
+
+    /// Forgets the append space of a file without access; returns the unused part.
+    pub(super) fn drop_space(&self, file: u32) -> Option<BlockRun> {
+        let mut table = self.table.lock();
+        self.segment().appends[file as usize].inode.store(0, Ordering::SeqCst);
+        let mut space = table.spaces.remove(&file).or_else(|| table.fixed.remove(&file))?;
+        space.split(space.size)
+    }
+
+    /// Ends access to all files with append space, and returns the unused parts of it. What programs wrote there
+    /// stays to be taken over.
+    pub(super) fn retract(&self) -> Vec<BlockRun> {
+        let mut table = self.table.lock();
+        let mut returned = Vec::new();
+        for (file, space) in &mut table.spaces {
+            if self.forbid(*file) || is_planted(DirectBug::RetractedInUse) {
+                let size = self.size_in(*file, space).unwrap_or(space.size);
+                returned.extend(space.split(size));
+            }
+        }
+        returned
+    }
+
+    /// Returns the number of blocks of append space that belong to no file.
+    pub(super) fn unused_blocks(&self) -> u64 {
+        let table = self.table.lock();
+        let unused = |(file, space): (&u32, &HeldSpace)| {
+            let size = self.size_in(*file, space).unwrap_or(space.size);
+            { *space }.split(size).map_or(0, |rest| rest.len)
+        };
+        table.spaces.iter().map(unused).sum()
+    }
+
+    /// Returns `true` if programs have extended a file, and that was not taken over.
+    fn has_growth(&self) -> bool {
+        let table = self.table.lock();
+        table.spaces.iter().any(|(file, space)| self.size_in(*file, space).is_some())
     }
 
     /// Returns the generation of a file, or `None` if access is not allowed.
@@ -133,18 +295,38 @@ impl Drop for Leases {
     fn drop(&mut self) {
         self.shared.close();
         // A program that is stopped in an access keeps the file as a warning for the next mount.
-        if wait_quiet(self.segment(), None, WAIT).is_ok() {
+        // Growth that was not taken over is left to the next open.
+        if wait_quiet(self.segment(), None, WAIT).is_ok() && !self.has_growth() {
             let _ = self.shared.remove();
         }
     }
 }
 
-/// Ends the accesses that a killed mount of an image left behind, and removes its shared memory.
+/// Shared memory that a killed mount left, after its accesses have ended.
+#[derive(Debug)]
+pub(crate) struct RetiredLeases {
+    shared: SharedSegment,
+    /// Growth of files that the mount did not take over.
+    pub(super) growth: Vec<LeftGrowth>,
+}
+
+impl RetiredLeases {
+    /// Removes the shared memory.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub(super) fn remove(self) -> Result<()> {
+        self.shared.remove()
+    }
+}
+
+/// Ends the accesses that a killed mount of an image left behind, and finds growth that it did not take over.
+/// The shared memory is removed later.
 ///
 /// # Errors
-/// A program is stopped in an access; the file cannot be opened or removed.
-pub(super) fn retire(image: &Path) -> Result<()> {
-    let Some(shared) = SharedSegment::left(image)? else { return Ok(()) };
+/// A program is stopped in an access; the file cannot be opened.
+pub(super) fn retire(image: &Path, uuid: [u64; 2]) -> Result<Option<RetiredLeases>> {
+    let Some(shared) = SharedSegment::left(image)? else { return Ok(None) };
     shared.close();
     if let Err(busy) = wait_quiet(shared.get(), None, WAIT) {
         return Err(Error::Image(format!(
@@ -153,5 +335,6 @@ pub(super) fn retire(image: &Path) -> Result<()> {
             busy.process
         )));
     }
-    shared.remove()
+    let growth = left_growth(shared.get(), uuid);
+    Ok(Some(RetiredLeases { shared, growth }))
 }

@@ -2,18 +2,21 @@
 //! the mount, gets a lease of its written blocks, and copies between its memory and the medium itself.
 //!
 //! The lease ends before anything else uses the contents, or moves or frees blocks: every operation of
-//! this crate on contents starts with [`Fs::end_lease`] or [`Fs::settle`]. The kernel holds no pages of the
+//! this crate on contents starts with [`Fs::end_lease`] or [`Fs::settle`], and those on the size alone with
+//! [`Fs::settle_size`]: programs also extend files (`append`). The kernel holds no pages of the
 //! file meanwhile: the mount drops them between [`DirectFiles::begin_lease`] and
 //! [`DirectFiles::grant`], and each request that fills pages ends the lease. docs/design/direct.md has
 //! the protocol.
 
+mod append;
 mod leases;
 mod quiet;
+mod recover;
 mod shared;
 
-pub(crate) use leases::Leases;
+pub(crate) use leases::{Leases, RetiredLeases};
 
-use crate::contents::{FILL_BYTES, block_of};
+use crate::contents::{FILL_BYTES, block_from, block_of};
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::fs::Fs;
@@ -22,6 +25,7 @@ use crate::medium::Medium;
 use crate::permissions::{self, WRITE};
 use crate::types::{Attr, Caller, Ino};
 use frit_direct::messages::{EXTENTS, Extent, Lease};
+use leases::HeldSpace;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -55,7 +59,8 @@ pub trait DirectFiles: Send + Sync {
     fn begin_lease(&self, ino: Ino) -> Result<bool>;
 
     /// Grants the lease that was prepared: writes the extents from `lease.from` into it. If `lease.to` is not 0,
-    /// holes up to there are filled first. Returns `false` if the lease has ended meanwhile.
+    /// holes up to there are filled first, and a file that ends before gets append space if that is
+    /// possible. Returns `false` if the lease has ended meanwhile.
     ///
     /// # Errors
     /// The inode or its extents are damaged; no space is left.
@@ -63,6 +68,12 @@ pub trait DirectFiles: Send + Sync {
 
     /// Ends the lease of a file, if it has one.
     fn revoke_lease(&self, ino: Ino);
+
+    /// Returns the size to which programs have extended a file, if it was not truncated since.
+    fn grown_to(&self, ino: Ino) -> Option<u64>;
+
+    /// Gives a file no more append space until its last close.
+    fn forbid_growth(&self, ino: Ino);
 }
 
 impl<M: Medium> Fs<M> {
@@ -76,7 +87,7 @@ impl<M: Medium> Fs<M> {
         if let Some(leases) = self.leases.get() {
             return Ok(leases);
         }
-        let created = Leases::create(&image)?;
+        let created = Leases::create(&image, self.superblock.uuid)?;
         Ok(self.leases.get_or_init(|| created))
     }
 
@@ -101,15 +112,19 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn end_lease(&self, node: &Node, state: &mut NodeState) -> bool {
         let Some((file, leases)) = self.lease_of(node) else { return true };
         let quiet = leases.forbid(file);
+        leases.fix_size(file);
         self.note_accesses(node, state);
         if quiet {
+            self.return_space(file);
             node.lease.store(0, Ordering::Release);
             leases.give_back(file);
+        } else {
+            leases.keep_fixed(file);
         }
         quiet
     }
 
-    /// Notes direct writes and reads: timestamps, and the count of changes.
+    /// Notes direct writes and reads: the size, timestamps, and the count of changes.
     pub(crate) fn note_accesses(&self, node: &Node, state: &mut NodeState) {
         let Some((file, leases)) = self.lease_of(node) else { return };
         let accessed = leases.take_accessed(file);
@@ -128,37 +143,55 @@ impl<M: Medium> Fs<M> {
         if accessed.read {
             node.update_atime(state, now);
         }
+        self.take_growth(node, state);
     }
 
-    /// Adds the times of direct writes to attributes.
-    pub(crate) fn add_written_time(&self, node: &Node, attr: &mut Attr) {
-        if let Some((file, leases)) = self.lease_of(node)
-            && let Some(at) = leases.written_at(file)
-        {
+    /// Adds the size and the times of direct writes to attributes.
+    pub(crate) fn add_direct_writes(&self, node: &Node, attr: &mut Attr) {
+        let Some((file, leases)) = self.lease_of(node) else { return };
+        if let Some(at) = leases.written_at(file) {
             let at = at.min(self.clock.now());
             attr.mtime = attr.mtime.max(at);
             attr.ctime = attr.ctime.max(at);
         }
+        if let Some((size, _)) = leases.growth(file).filter(|(size, _)| *size > attr.size) {
+            let blocks = block_from(size) - block_from(attr.size);
+            attr.sectors = attr.sectors.saturating_add(blocks * (BLOCK / 512));
+            attr.size = size;
+        }
     }
 
-    /// Writes zeros to the holes of a range that a program is about to write, and to some around it. Programs
-    /// with the lease look at the extents again.
-    fn fill_for_write(&self, node: &Node, state: &mut NodeState, file: u32, range: Range<u64>) -> Result<()> {
+    /// Prepares a range for a write of a program: writes zeros to its holes, and to some around it, and gives
+    /// append space to a file that ends before. Programs with the lease look at the extents again.
+    fn prepare_write(&self, node: &Node, state: &mut NodeState, file: u32, range: Range<u64>) -> Result<()> {
         let Some(leases) = self.leases.get() else { return Ok(()) };
         if !leases.forbid(file) {
             return Err(Error::Busy);
         }
         self.note_accesses(node, state);
-        let end = range.end.next_multiple_of(FILL_BYTES).min(state.inode.size);
-        self.fill_holes(node, state, range.start / FILL_BYTES * FILL_BYTES..end)
+        let has_grown = leases.has_space(file);
+        self.return_space(file);
+        let size = state.inode.size;
+        let end = range.end.next_multiple_of(FILL_BYTES).min(size);
+        self.fill_holes(node, state, range.start / FILL_BYTES * FILL_BYTES..end)?;
+        if range.end > size {
+            // The last block may be a part of a hole.
+            self.fill_holes(node, state, block_of(size) * BLOCK..size)?;
+        }
+        if range.end > size || has_grown {
+            self.give_space(node, state, file, range.end.max(size));
+        }
+        Ok(())
     }
 
-    /// Writes the written extents of a file from byte `lease.from` into the lease.
-    fn list_extents(state: &NodeState, lease: &mut Lease) {
+    /// Writes the written extents of a file from byte `lease.from` into the lease, and its append space if
+    /// there is room.
+    fn list_extents(state: &NodeState, space: Option<HeldSpace>, lease: &mut Lease) {
         let size = state.inode.size;
         let mut at = lease.from.min(size) / BLOCK * BLOCK;
         lease.from = at;
         lease.size = size;
+        lease.size_max = 0;
         lease.count = 0;
         lease.to = u64::MAX;
         let Some(map) = &state.map else { return };
@@ -176,15 +209,41 @@ impl<M: Medium> Fs<M> {
             }
             at = extent.end() * BLOCK;
         }
+        let Some(space) = space else { return };
+        // Blocks that were taken over are among the extents of the file.
+        let from = space.at.max(block_from(size));
+        if lease.count as usize == EXTENTS {
+            lease.to = from * BLOCK;
+            return;
+        }
+        let run = space.run_of(from, space.at + space.run.len);
+        lease.extents[lease.count as usize] =
+            Extent { at: from * BLOCK, len: run.len * BLOCK, medium: run.at() };
+        lease.count += u32::from(run.len > 0);
+        lease.size_max = space.size_max();
     }
 }
 
-/// Ends the accesses that a killed mount of an image left behind.
+/// Ends the accesses that a killed mount of an image left behind. Without the UUID of a file system, what the
+/// mount left is removed; else [`Fs::recover_growth`] follows.
 ///
 /// # Errors
 /// A program is stopped in an access; the file of the shared memory is another one, or cannot be removed.
-pub(crate) fn retire_leases<M: Medium>(medium: &M) -> Result<()> {
-    medium.file().map_or(Ok(()), |image| leases::retire(&image))
+pub(crate) fn retire_leases<M: Medium>(medium: &M, uuid: Option<[u64; 2]>) -> Result<Option<RetiredLeases>> {
+    let Some(image) = medium.file() else { return Ok(None) };
+    let retired = leases::retire(&image, uuid.unwrap_or_default())?;
+    match (retired, uuid) {
+        (Some(retired), None) => retired.remove().map(|()| None),
+        (retired, _) => Ok(retired),
+    }
+}
+
+/// Ends the accesses that a killed mount of an image left behind. Its shared memory stays for the next open.
+///
+/// # Errors
+/// As for [`retire_leases`].
+pub(crate) fn end_left_accesses<M: Medium>(medium: &M) -> Result<()> {
+    medium.file().map_or(Ok(()), |image| leases::retire(&image, [0; 2]).map(drop))
 }
 
 impl<M: Medium> DirectFiles for Fs<M> {
@@ -255,18 +314,33 @@ impl<M: Medium> DirectFiles for Fs<M> {
         }
         let Some((file, _)) = self.lease_of(&node) else { return Ok(false) };
         if lease.to > lease.from {
-            let range = lease.from..lease.to.min(state.inode.size);
-            self.fill_for_write(&node, &mut state, file, range)?;
+            self.prepare_write(&node, &mut state, file, lease.from..lease.to)?;
         }
-        Self::list_extents(&state, lease);
+        self.note_accesses(&node, &mut state);
+        // In this order: append space that is returned meanwhile ends the generation.
+        let (generation, space) = (leases.generation(file), leases.space(file));
+        Self::list_extents(&state, space, lease);
         lease.file = file;
-        lease.generation = leases.generation(file).unwrap_or_else(|| leases.allow(file));
-        Ok(true)
+        let generation = generation.or_else(|| leases.allow(file, state.inode.size, space));
+        lease.generation = generation.unwrap_or(0);
+        Ok(generation.is_some())
     }
 
     fn revoke_lease(&self, ino: Ino) {
         if let Ok(node) = self.node(ino) {
             self.settle(&node);
+        }
+    }
+
+    fn grown_to(&self, ino: Ino) -> Option<u64> {
+        let node = self.node(ino).ok()?;
+        Some(node.grown_to.load(Ordering::Acquire)).filter(|size| *size > 0)
+    }
+
+    fn forbid_growth(&self, ino: Ino) {
+        if let Ok(node) = self.node(ino) {
+            node.grows_no_more.store(true, Ordering::Release);
+            self.end_growth(&node);
         }
     }
 }

@@ -26,23 +26,24 @@ pub(super) fn path_of(image: &Path) -> PathBuf {
 }
 
 impl SharedSegment {
-    /// Creates the segment of an image, with the owner and the mode of the image.
+    /// Creates the segment of an image, with the owner and the mode of the image. `fill` writes the start.
     ///
     /// # Errors
     /// The file exists, or cannot be created.
-    pub(super) fn create(image: &Path) -> Result<Self> {
+    pub(super) fn create(image: &Path, fill: impl FnOnce(&Segment)) -> Result<Self> {
         let path = path_of(image);
         let os = |error| Error::Os { what: "cannot create", path: path.clone(), error };
         let of = std::fs::metadata(image).map_err(os)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(&path).map_err(os)?;
-        let created = Self { map: Self::fill(&file, &of).map_err(os)?, path: path.clone() };
+        let created = Self { map: Self::set_up(&file, &of).map_err(os)?, path: path.clone() };
+        fill(created.get());
         created.get().head.magic.store(MAGIC, Ordering::Release);
         Ok(created)
     }
 
-    fn fill(file: &File, image: &std::fs::Metadata) -> std::io::Result<MmapRaw> {
+    fn set_up(file: &File, image: &std::fs::Metadata) -> std::io::Result<MmapRaw> {
         if file.metadata()?.uid() != image.uid() || file.metadata()?.gid() != image.gid() {
             std::os::unix::fs::fchown(file, Some(image.uid()), Some(image.gid()))?;
         }

@@ -63,6 +63,11 @@ impl ExtentMap {
         self.extents.len()
     }
 
+    /// Returns `true` if another extent fits without a new extent block.
+    pub(crate) fn has_free_slot(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// Returns `true` if the file has no blocks.
     pub(crate) fn is_empty(&self) -> bool {
         self.extents.is_empty()

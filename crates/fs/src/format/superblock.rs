@@ -1,4 +1,4 @@
-//! The superblock: parameters that never change after `mkfs`, in two copies.
+//! The superblock: parameters of `mkfs`, in two copies. Only the feature of command files can be added later.
 
 use super::{BLOCK, Geometry, crc_words, read_words, write_words};
 use crate::error::{Error, Result};

@@ -28,6 +28,10 @@ pub(crate) struct Node {
     pub(crate) maps: AtomicU32,
     /// Index of the file among those with direct access plus 1, or 0. Changes under the exclusive lock.
     pub(crate) lease: AtomicU32,
+    /// Size to which programs with direct access have extended the file, if it was not truncated since; else 0.
+    pub(crate) grown_to: AtomicU64,
+    /// `true` if programs with direct access no longer extend the file, until its last close.
+    pub(crate) grows_no_more: AtomicBool,
     /// Parent of a directory, readable without its lock.
     pub(crate) parent: AtomicU64,
     /// Time of the last access, which readers update under the shared lock.
@@ -77,6 +81,8 @@ impl Node {
             pins: AtomicU32::new(0),
             maps: AtomicU32::new(0),
             lease: AtomicU32::new(0),
+            grown_to: AtomicU64::new(0),
+            grows_no_more: AtomicBool::new(false),
             parent,
             atime,
             newer_times: AtomicBool::new(false),

@@ -103,6 +103,10 @@ impl Medium for Mapped {
         self.memory.zero(at, len);
     }
 
+    fn write_back(&self, at: u64, len: u64) {
+        self.memory.write_back(at, len);
+    }
+
     #[inline]
     fn fence(&self) {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);

@@ -91,6 +91,13 @@ impl MappedMemory {
         }
     }
 
+    /// Writes back the cache lines of a range.
+    pub(super) fn write_back(&self, at: u64, len: u64) {
+        let from = self.range(at, len as usize);
+        // SAFETY: `range` has checked the position.
+        unsafe { self.lines.write_back(from, len as usize) };
+    }
+
     #[inline]
     pub(super) fn zero(&self, at: u64, len: u64) {
         let to = self.range(at, len as usize);

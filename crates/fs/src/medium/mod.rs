@@ -52,6 +52,9 @@ pub trait Medium: Send + Sync {
     /// Writes zeros at any position, with any length.
     fn zero(&self, at: u64, len: u64);
 
+    /// Includes bytes that other processes have written to the memory of [`Medium::file`] in the next fence.
+    fn write_back(&self, _at: u64, _len: u64) {}
+
     /// Orders writes: all earlier writes of this thread, and those of other threads that happened
     /// before it took a lock from them, become durable before any of its later writes. A
     /// transaction therefore makes the previous one durable, whichever thread wrote it.
@@ -103,6 +106,11 @@ impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
     #[inline]
     fn zero(&self, at: u64, len: u64) {
         (**self).zero(at, len);
+    }
+
+    #[inline]
+    fn write_back(&self, at: u64, len: u64) {
+        (**self).write_back(at, len);
     }
 
     #[inline]

@@ -118,7 +118,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Creates the command file of a directory that has none, for repair.
+    /// Creates the command file of a directory that has none.
     ///
     /// # Errors
     /// No inode is free.

@@ -154,7 +154,7 @@ impl<M: Medium> Fs<M> {
             bytemuck::cast_slice_mut(&mut inode.inline_area)[..target.len()].copy_from_slice(target);
             return Ok(());
         }
-        let run = self.space.reserve(&self.medium, AllocRequest::blocks(1))?;
+        let run = self.reserve_blocks(AllocRequest::blocks(1))?;
         let mut block = [0; BLOCK as usize];
         block[..target.len()].copy_from_slice(target);
         self.medium.write_data(run.at(), &block);

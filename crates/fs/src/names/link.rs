@@ -27,6 +27,7 @@ impl<M: Medium> Fs<M> {
         }
         let mut state = node.state.write();
         state.check_alive()?;
+        self.note_accesses(&node, &mut state);
         match state.inode.links {
             0 => return Err(Error::NotFound),
             LINK_MAX.. => return Err(Error::LinksFull),

@@ -3,6 +3,7 @@
 mod adopt;
 mod command;
 mod create;
+mod enable;
 mod link;
 mod lookup;
 mod remove;

@@ -115,7 +115,12 @@ impl<M: Medium> Fs<M> {
         target.map_or(Ok(()), |target| self.check_not_command(to.dir.ino, &target))?;
         let source_node = self.named(source.ino)?;
         let target_node = target.map(|target| self.named(target.ino)).transpose()?;
-        let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
+        let (mut source_state, mut target_state) = lock_both(&source_node, target_node.as_ref());
+        // A file that replaces another one has its bytes before it has the name.
+        self.note_accesses(&source_node, &mut source_state);
+        if let Some((node, state)) = target_node.as_ref().zip(target_state.as_mut()) {
+            self.note_accesses(node, state);
+        }
         let movers = RenameArgs { caller, from, to, source, source_node: &source_node };
         match (target, target_node.as_ref().zip(target_state)) {
             (Some(target), Some((node, state))) if mode == RenameMode::Exchange => {

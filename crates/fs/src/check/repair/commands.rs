@@ -20,8 +20,9 @@ impl<M: Medium> RepairRound<'_, M> {
             }
             // A directory that was removed while it was open has no command file. Every other one is
             // reachable, or will be in `lost+found`.
-            let expected = self.command_files && !(seen.orphan && seen.links == 0);
-            if expected && self.inodes.has_command(dir, seen.command) {
+            let possible = !(seen.orphan && seen.links == 0);
+            let expected = self.command_files && possible;
+            if possible && self.inodes.has_command(dir, seen.command) {
                 if let Some(command) = self.inodes.get(seen.command) {
                     command.names = 1;
                     command.reached = true;

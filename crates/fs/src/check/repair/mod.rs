@@ -17,7 +17,7 @@ use super::inodes::CheckedInodes;
 use super::{REPORTED_MAX, Report, check, highest, place};
 use crate::clock::Clock;
 use crate::counters::Counters;
-use crate::direct::retire_leases;
+use crate::direct::end_left_accesses;
 use crate::error::Result;
 use crate::format::{Geometry, Superblock};
 use crate::fs::Fs;
@@ -71,7 +71,7 @@ struct RepairRound<'a, M> {
 /// # Errors
 /// The medium contains no file system, or neither of its superblocks is readable; a sync failed.
 pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
-    retire_leases(medium)?;
+    end_left_accesses(medium)?;
     let mut log = RepairLog::default();
     let superblock = Superblock::read(medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());

@@ -36,7 +36,7 @@ pub(super) struct FsAdapter<F> {
     page_invalidation: PageInvalidator,
     removed: RemovedDirs,
     commands: CommandFiles,
-    direct: DirectAccess,
+    pub(super) direct: DirectAccess,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
     free_opendir: AtomicBool,
@@ -208,7 +208,8 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.open_file(request, ino(number), flags) {
+        let opened = self.open_file(request, ino(number), flags);
+        match opened.and_then(|()| self.check_size_known(ino(number))) {
             Ok(()) => self.with_opened(ino(number), flags, |opened| reply.opened(opened)),
             Err(e) => reply.error(errno(&e)),
         }
@@ -225,12 +226,9 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     ) {
         match self.make_open(request, dir, name, mode, flags) {
             Ok(attr) => {
+                let ttl = reply::ttl(&self.passthrough, &attr);
                 // A new file cannot have been written through a memory map yet.
-                let ttl = if attr.size == 0 {
-                    reply::shorter(TTL, &attr)
-                } else {
-                    reply::ttl(&self.passthrough, &attr)
-                };
+                let ttl = if attr.size == 0 { reply::shorter(TTL, &attr) } else { ttl };
                 let entry = reply::entry_with(&attr, ttl, ttl);
                 self.with_opened(attr.ino, flags, |opened| reply.created(&entry, opened));
             }

@@ -4,7 +4,7 @@ use super::adapter::FsAdapter;
 use super::convert::errno;
 use super::killpriv::{DIRECT, KillprivCache, has_set_id};
 use crate::fuse::linux::whence;
-use frit_fs::{AttrChanges, Caller, Error, FileSystem, Ino, Result, Seek};
+use frit_fs::{AttrChanges, Caller, DirectFiles, Error, FileSystem, Ino, Result, Seek};
 use frit_fuse::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyRead, Request};
 use rustix::fs::OFlags;
 use std::cell::RefCell;
@@ -35,7 +35,7 @@ fn position(at: i64) -> Result<u64> {
     u64::try_from(at).map_err(|_| Error::BeyondEnd)
 }
 
-impl<F: FileSystem + 'static> FsAdapter<F> {
+impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     /// Adds a user to a pinned inode. Returns the kernel's ID of its backing file if the kernel
     /// reads and writes the contents itself.
     pub(super) fn backing(&self, ino: Ino, flags: OpenFlags) -> Option<Arc<BackingId>> {
@@ -72,6 +72,17 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
             self.files.unpin(ino)?;
         }
         opened
+    }
+
+    /// Fails with [`Error::Stale`], and releases an inode that was just pinned, if programs with direct access
+    /// extended the file after the kernel got its attributes. The kernel then looks it up again, and opens it
+    /// once more. It would otherwise append at the old size.
+    pub(super) fn check_size_known(&self, ino: Ino) -> Result<()> {
+        if !self.direct.has_news(&*self.files, ino) {
+            return Ok(());
+        }
+        self.files.unpin(ino)?;
+        Err(Error::Stale)
     }
 
     fn truncate(&self, request: &Request, ino: Ino) -> Result<()> {

@@ -11,7 +11,7 @@ use super::killpriv::{CAPABILITY, has_set_id};
 use super::requester;
 use super::unreported::UnreportedChanges;
 use frit_direct::messages::{
-    EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
+    END, EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
 };
 use frit_fs::{DirectFiles, Error, FileSystem, Ino, Result};
 use frit_fuse::{Kernel, ReplyIoctl, Request};
@@ -39,6 +39,7 @@ pub(super) struct DirectAccess {
     requests: Option<Sender<LeaseRequest>>,
     /// The thread that grants leases.
     thread: Option<JoinHandle<()>>,
+    unreported: Arc<UnreportedChanges>,
     /// The kernel collects writes, so that it has contents that the file system does not have.
     writeback: bool,
 }
@@ -56,9 +57,10 @@ impl DirectAccess {
     ) -> io::Result<DirectAccess> {
         let (requests, next) = channel();
         let files = Arc::clone(files);
-        let run = move || grant_all(&*files, &kernel, &unreported, &next);
+        let marks = Arc::clone(&unreported);
+        let run = move || grant_all(&*files, &kernel, &marks, &next);
         let thread = std::thread::Builder::new().name("leases".into()).spawn(run)?;
-        Ok(DirectAccess { requests: Some(requests), thread: Some(thread), writeback })
+        Ok(DirectAccess { requests: Some(requests), thread: Some(thread), unreported, writeback })
     }
 
     /// Answers an ioctl(2) on a file or directory of the mount.
@@ -85,8 +87,26 @@ impl DirectAccess {
                 }
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
+            END => {
+                files.revoke_lease(ino);
+                match files.attr(ino) {
+                    Ok(attr) => reply.ioctl(0, &attr.size.to_ne_bytes()),
+                    Err(e) => reply.error(super::convert::errno(&e)),
+                }
+            }
             _ => reply.error(frit_fuse::Errno::ENOTTY),
         }
+    }
+
+    /// Returns `true` if programs extended a file after the kernel got its attributes. Then the file gets no
+    /// more append space until its last close, so that this is the only time.
+    pub(super) fn has_news<F: DirectFiles>(&self, files: &F, ino: Ino) -> bool {
+        let has_news = self.unreported.contains(ino)
+            && files.grown_to(ino).is_some_and(|size| self.unreported.is_news(ino, size));
+        if has_news {
+            files.forbid_growth(ino);
+        }
+        has_news
     }
 
     /// Fails if the kernel keeps contents that the file system does not have.
@@ -204,7 +224,7 @@ fn encode_registration(registration: Registration) -> Vec<u8> {
 
 fn encode_lease(lease: &Lease) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of::<Lease>());
-    for word in [lease.from, lease.to, lease.generation, lease.size] {
+    for word in [lease.from, lease.to, lease.generation, lease.size, lease.size_max] {
         bytes.extend(word.to_ne_bytes());
     }
     bytes.extend(lease.file.to_ne_bytes());

@@ -2,13 +2,13 @@
 
 use super::adapter::FsAdapter;
 use super::convert::{caller, ino, permissions};
-use frit_fs::{Attr, Error, FileSystem, NewInode, Result};
+use frit_fs::{Attr, DirectFiles, Error, FileSystem, NewInode, Result};
 use frit_fuse::{INodeNo, OpenFlags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-impl<F: FileSystem + 'static> FsAdapter<F> {
+impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     pub(super) fn make(
         &self,
         request: &Request,

@@ -8,7 +8,7 @@
 
 use super::setup;
 use super::unreported::UnreportedChanges;
-use frit_fs::{FileSystem, Ino};
+use frit_fs::{Attr, FileSystem, Ino};
 use frit_fuse::{BackingId, Kernel, KernelConfig};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -123,9 +123,14 @@ impl Passthrough {
         }
     }
 
-    /// Returns `true` if the contents of an inode may change without a request.
-    pub(super) fn changes_unreported(&self, ino: Ino) -> bool {
-        self.unreported.contains(ino)
+    /// Returns `true` if the contents of an inode may change without a request. Its attributes are sent to the
+    /// kernel next.
+    pub(super) fn changes_unreported(&self, attr: &Attr) -> bool {
+        let is_marked = self.unreported.contains(attr.ino);
+        if is_marked {
+            self.unreported.report(attr);
+        }
+        is_marked
     }
 }
 

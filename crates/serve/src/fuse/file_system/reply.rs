@@ -13,7 +13,7 @@ pub(super) const TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the lifetime of an inode's attributes in the kernel's cache.
 pub(super) fn ttl(passthrough: &Passthrough, attr: &Attr) -> Duration {
-    shorter(if passthrough.changes_unreported(attr.ino) { Duration::ZERO } else { TTL }, attr)
+    shorter(if passthrough.changes_unreported(attr) { Duration::ZERO } else { TTL }, attr)
 }
 
 /// Returns `ttl`, or zero for a file with set-ID bits, so that the kernel requests its mode before

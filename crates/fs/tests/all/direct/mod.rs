@@ -1,8 +1,13 @@
 //! Direct access: a client that reads and writes the image and its shared memory as files, as programs do
 //! with maps of them.
 
+mod append;
+mod left;
+mod planted;
+mod power;
+
 use frit_direct::messages::{EXTENTS, Extent, Lease};
-use frit_direct::segment::{FileState, Segment, Slot};
+use frit_direct::segment::{FileState, SIZE_FIXED, Segment, Slot};
 use frit_fs::{
     Allocate, AttrChanges, Caller, DirectFiles, Error, FileSystem, FormatOptions, Fs, FsOptions, InStorage,
     Ino, Mapped, NewInode, SetTime, Time,
@@ -26,9 +31,13 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::of(32 << 20)
+    }
+
+    fn of(bytes: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("img");
-        File::create(&image).unwrap().set_len(32 << 20).unwrap();
+        File::create(&image).unwrap().set_len(bytes).unwrap();
         let fs = Fs::format(Mapped::file(&image).unwrap(), FormatOptions::default()).unwrap();
         Self { _dir: dir, image, fs: Arc::new(fs) }
     }
@@ -48,6 +57,25 @@ impl Place {
         if self.fs.grant(ino, &mut lease)? { Ok(lease) } else { Err(Error::Busy) }
     }
 
+    /// Gets a lease with append space up to `to`.
+    fn extending(&self, ino: Ino, to: u64) -> Box<Lease> {
+        let size = self.fs.attr(ino).unwrap().size;
+        let lease = self.lease(ino, size, to).unwrap();
+        assert!(lease.size_max >= to, "append space up to {to}");
+        lease
+    }
+
+    /// Reads a whole file.
+    fn contents(&self, ino: Ino) -> Vec<u8> {
+        contents(&*self.fs, ino)
+    }
+
+    /// Ends the server without a close, and opens the image again.
+    fn kill(&self) -> Fs<Mapped> {
+        std::mem::forget(Arc::clone(&self.fs));
+        Fs::open(Mapped::file(&self.image).unwrap(), FsOptions::default()).unwrap()
+    }
+
     fn client(&self) -> Client {
         self.fs.register_client().unwrap();
         let open = |path: &PathBuf| OpenOptions::new().read(true).write(true).open(path).unwrap();
@@ -55,6 +83,18 @@ impl Place {
         segment.push(".direct");
         Client { image: open(&self.image), segment: open(&segment.into()) }
     }
+}
+
+fn contents(fs: &dyn FileSystem, ino: Ino) -> Vec<u8> {
+    let mut bytes = vec![0; fs.attr(ino).unwrap().size as usize + 1];
+    let len = fs.read(ino, 0, &mut bytes).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+/// Returns bytes that depend on a tag and on their position.
+fn pattern(tag: u64, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + (i >> 8) * 13 + tag as usize * 31 + 1) as u8 | 1).collect()
 }
 
 /// A program with direct access.
@@ -86,6 +126,34 @@ impl Client {
         let line = offset_of!(Segment, files) + lease.file as usize * size_of::<FileState>();
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
         self.set(line + offset_of!(FileState, written_at), now);
+    }
+
+    fn size_at(lease: &Lease) -> usize {
+        let line = offset_of!(Segment, files) + lease.file as usize * size_of::<FileState>();
+        line + offset_of!(FileState, size)
+    }
+
+    /// Writes at a position behind the end of the file, with zeros before it, and moves the size. Returns `false`
+    /// if the size is fixed.
+    fn extend(&self, lease: &Lease, at: u64, data: &[u8]) -> bool {
+        let size = self.word(Self::size_at(lease)) & !SIZE_FIXED;
+        let bytes = [vec![0; at.saturating_sub(size) as usize], data.to_vec()].concat();
+        let mut from = at.min(size);
+        let end = from + bytes.len() as u64;
+        assert!(end <= lease.size_max);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let extent = piece(lease, from, 1).unwrap();
+            let (now, later) = rest.split_at(rest.len().min((extent.end() - from) as usize));
+            self.write(lease, from, now);
+            from += now.len() as u64;
+            rest = later;
+        }
+        if self.word(Self::size_at(lease)) & SIZE_FIXED != 0 {
+            return false;
+        }
+        self.set(Self::size_at(lease), end.max(size));
+        true
     }
 
     /// Announces an access in the first slot, of this process.
@@ -279,6 +347,7 @@ fn contents_are_those_of_a_model() {
         let (ino, client) = (p.file("a", 0), p.client());
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut model: Vec<u8> = Vec::new();
+        let mut grown = 0;
         for step in 0..600_u32 {
             let tag = step as u8 | 1;
             let at = rng.random_range(0..300_000_u64);
@@ -305,6 +374,7 @@ fn contents_are_those_of_a_model() {
                     model.resize(model.len().max(end), 0);
                 }
                 6 => drop(p.fs.gather(ino).unwrap()),
+                7 => grown += u32::from(extend_directly(&p, &client, ino, &mut model, &mut rng)),
                 _ => {
                     let to = if rng.random() { end.min(model.len()) as u64 } else { 0 };
                     let Ok(lease) = p.lease(ino, at.min(model.len() as u64), to) else { panic!() };
@@ -331,11 +401,34 @@ fn contents_are_those_of_a_model() {
                 assert_eq!(read[..model.len()], model, "seed {seed}, step {step}");
             }
         }
+        assert!(grown > 10, "{grown}");
         let Place { _dir, image, fs } = p;
         fs.unpin(ino).unwrap();
         Arc::into_inner(fs).unwrap().close().unwrap();
         assert!(frit_fs::check(&Mapped::file(&image).unwrap()).unwrap().is_clean());
     }
+}
+
+/// Extends a file and the model, if there is append space.
+fn extend_directly(p: &Place, client: &Client, ino: Ino, model: &mut Vec<u8>, rng: &mut SmallRng) -> bool {
+    let size = model.len() as u64;
+    let from = size + u64::from(rng.random_range(0..3_u32)) * 1777;
+    let len = rng.random_range(2..20_000_u64);
+    let lease = p.lease(ino, size, from + len).unwrap();
+    if lease.size_max == 0 {
+        return false;
+    }
+    assert_eq!(lease.size, size);
+    check_extents(client, &lease, model);
+    let data = pattern(rng.next_u64() % 256, len as usize);
+    let (first, second) = data.split_at(len as usize / 2);
+    for (at, part) in [(from, first), (from + first.len() as u64, second)] {
+        assert!(client.extend(&lease, at, part));
+        model.resize(at as usize, 0);
+        model.extend(part);
+    }
+    assert_eq!(p.fs.attr(ino).unwrap().size, model.len() as u64);
+    true
 }
 
 /// The bytes of a lease, with zeros between extents, are those of the model.
@@ -344,11 +437,13 @@ fn check_extents(client: &Client, lease: &Lease, model: &[u8]) {
     let mut at = lease.from;
     for extent in &lease.extents[..lease.count as usize] {
         assert!(extent.at >= at);
-        assert!(model[at as usize..(extent.at as usize).min(model.len())].iter().all(|byte| *byte == 0));
-        let len = extent.len.min(model.len() as u64 - extent.at) as usize;
+        let until = model.len().min(extent.at as usize);
+        assert!(model[until.min(at as usize)..until].iter().all(|byte| *byte == 0));
+        let len = extent.len.min((model.len() as u64).saturating_sub(extent.at)) as usize;
         let mut bytes = vec![0; len];
         client.image.read_exact_at(&mut bytes, extent.medium).unwrap();
-        assert_eq!(bytes, model[extent.at as usize..extent.at as usize + len]);
+        let from = model.len().min(extent.at as usize);
+        assert_eq!(bytes, model[from..from + len]);
         at = extent.end();
     }
     let end = (lease.to as usize).min(model.len());
