@@ -1,13 +1,13 @@
 //! Runs the examples of `docs/design/fs.md`.
 
-#[path = "../../examples/embedded.rs"]
-mod embedded;
+#[path = "../../examples/files.rs"]
+mod files;
 #[path = "../../examples/mapped.rs"]
 mod mapped;
 
 #[test]
 fn the_example_runs() {
-    embedded::main().unwrap();
+    files::main().unwrap();
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A file system in an image, used by a program without a mount: `cargo run -p frit-fs --example
-//! embedded`.
+//! files`.
 
 use frit_fs::{
     Caller, FileSystem, FormatOptions, Fs, FsOptions, Image, NewInode, OpenFile, OverlayOptions, Paths,
