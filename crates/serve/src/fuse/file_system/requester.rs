@@ -16,6 +16,32 @@ pub(super) fn process(request: &Request) -> Option<u32> {
     process_in(&status(request.pid()))
 }
 
+/// Returns `true` if a thread has a signal that ends it or that it handles, or is in another PID namespace.
+/// Signals of job control, of children and of the C library are none of these.
+pub(super) fn has_signal(thread: u32) -> bool {
+    let status = status(thread);
+    status.is_empty() || has_signal_in(&status)
+}
+
+/// Signals that do not end a wait: SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH
+/// (signal(7)), and the two of glibc (nptl(7)). Signal `n` is bit `n - 1`.
+const QUIET: u64 = {
+    let (mut bits, mut i) = (0, 0);
+    let signals = [17, 18, 19, 20, 21, 22, 23, 28, 32, 33];
+    while i < signals.len() {
+        bits |= 1 << (signals[i] - 1);
+        i += 1;
+    }
+    bits
+};
+
+fn has_signal_in(status: &str) -> bool {
+    let set =
+        |name| field(status, name).and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    let pending = set("SigPnd:") | set("ShdPnd:");
+    pending & !set("SigBlk:") & !set("SigIgn:") & !QUIET != 0
+}
+
 fn status(thread: u32) -> String {
     std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default()
 }
@@ -46,6 +72,26 @@ mod tests {
             rustix::process::getgroups().unwrap().into_iter().map(rustix::process::Gid::as_raw).collect();
         assert_eq!(groups_in(&status(std::process::id())), own);
         assert!(status(u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn signals_that_end_a_wait_are_told_from_others() {
+        let of = |pending: u64, blocked: u64, ignored: u64| {
+            let sets = [("SigPnd", pending), ("ShdPnd", 0), ("SigBlk", blocked), ("SigIgn", ignored)];
+            let lines: Vec<_> = sets.iter().map(|(name, set)| format!("{name}:\t{set:016x}\n")).collect();
+            has_signal_in(&lines.concat())
+        };
+        let bit = |signal: u32| 1u64 << (signal - 1);
+        assert!(!of(0, 0, 0));
+        for signal in [2, 9, 14, 15, 34] {
+            assert!(of(bit(signal), 0, 0), "{signal}");
+            assert!(!of(bit(signal), bit(signal), 0) && !of(bit(signal), 0, bit(signal)), "{signal}");
+        }
+        for signal in [17, 18, 28, 33] {
+            assert!(!of(bit(signal), 0, 0), "{signal}");
+        }
+        assert!(has_signal_in("ShdPnd:\t0000000000000100\n"), "SIGKILL of the process");
+        assert!(!has_signal(std::process::id()) && has_signal(u32::MAX));
     }
 
     #[test]

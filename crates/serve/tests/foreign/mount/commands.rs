@@ -230,8 +230,15 @@ fn a_program_that_is_killed_while_it_reads_a_result_ends() {
     let mut reader = reader.args(["-c", script]).current_dir(&m.at).stdout(Stdio::null()).spawn().unwrap();
     let comm = format!("/proc/{}/comm", reader.id());
     super::wait_until(|| fs::read_to_string(&comm).is_ok_and(|name| name == "cat\n"));
-    // It reads soon; killed before, it ends as well.
+    // It reads soon; what follows holds before as well.
     std::thread::sleep(Duration::from_millis(50));
+    // A stop interrupts the read without ending it.
+    let reads = rustix::process::Pid::from_child(&reader);
+    for signal in [rustix::process::Signal::STOP, rustix::process::Signal::CONT] {
+        rustix::process::kill_process(reads, signal).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(reader.try_wait().unwrap().is_none(), "it still waits");
     reader.kill().unwrap();
     super::wait_until(|| reader.try_wait().unwrap().is_some());
     m.stop();

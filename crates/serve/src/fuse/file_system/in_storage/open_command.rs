@@ -171,9 +171,8 @@ impl CommandFiles {
             Ok(bytes) => reply.data(&bytes),
             Err(ChannelError::WouldBlock) if open.nonblocking => reply.error(Errno::EAGAIN),
             Err(ChannelError::WouldBlock) => {
-                if let Some(read) = self.waiting.add(request.unique(), reply) {
-                    read_when_ready(&self.waiting, &open, len as usize, read);
-                }
+                let read = self.waiting.add(request, reply);
+                read_when_ready(&self.waiting, &open, len as usize, read);
             }
             Err(_) => reply.error(Errno::EIO),
         }
