@@ -82,9 +82,8 @@ unit:
 	$(CARGO) test --workspace --locked
 # The whole workspace again, because with -p dependencies have other features and are built once more.
 	$(CARGO) test --workspace --locked --features frit-fs/shuttle --test schedules
-# Mounts again, with requests through io_uring.
+# The transports again, with requests through io_uring.
 	scripts/with_rings.sh $(CARGO) test --workspace --locked --test transports
-	scripts/with_rings.sh $(CARGO) test --workspace --locked --test foreign mount::
 
 guide:
 	scripts/extending.sh
