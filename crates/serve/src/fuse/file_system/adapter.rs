@@ -14,7 +14,7 @@ use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
 use super::unreported::UnreportedChanges;
-use frit_fs::{AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, RenameMode};
+use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, RenameMode, Result};
 use frit_fuse::{
     CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig, OpenFlags,
     Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -34,7 +34,7 @@ pub(super) struct FsAdapter<F> {
     pub(super) killpriv: KillprivCache,
     pub(super) passthrough: Passthrough,
     page_invalidation: PageInvalidator,
-    removed: RemovedDirs,
+    pub(super) removed: RemovedDirs,
     commands: CommandFiles,
     pub(super) direct: DirectAccess,
     writeback: bool,
@@ -53,6 +53,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let unreported = Arc::new(UnreportedChanges::new(&*files));
         let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
         let kernel = passthrough.kernel();
+        let removed = RemovedDirs::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let commands = CommandFiles::new(Arc::clone(&kernel));
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
@@ -61,7 +62,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             killpriv: KillprivCache::new(),
             passthrough,
             page_invalidation,
-            removed: RemovedDirs::default(),
+            removed,
             commands,
             direct,
             writeback: options.writeback,
@@ -72,6 +73,11 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
 }
 
 impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
+    /// Counts the lookup that a reply with these attributes is.
+    fn counted(&self, result: Result<Attr>) -> Result<Attr> {
+        result.inspect(|attr| self.removed.looked_up(attr.ino))
+    }
+
     /// Opens an inode for the kernel, and passes what the kernel has to know to `reply`.
     fn with_opened(&self, ino: Ino, flags: OpenFlags, reply: impl FnOnce(Opened<'_>)) {
         if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino, flags) {
@@ -107,11 +113,11 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
             b"." => self.files.attr(ino(dir)),
             name => self.files.lookup(&caller(request), ino(dir), name),
         };
-        reply::looked_up(reply, &self.passthrough, found);
+        reply::looked_up(reply, &self.passthrough, self.counted(found));
     }
 
-    fn forget(&self, number: INodeNo, _: u64) {
-        self.removed.forget(&*self.files, ino(number));
+    fn forget(&self, number: INodeNo, lookups: u64) {
+        self.removed.forget(&*self.files, ino(number), lookups);
     }
 
     fn interrupt(&self, unique: u64) {
@@ -158,17 +164,17 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn mknod(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = kind(mode) else { return reply.error(Errno::EINVAL) };
         let new = NewInode { kind, mode: permissions(mode), rdev, target: &[] };
-        reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
+        reply::entry(reply, &self.passthrough, self.counted(self.make(request, dir, name, new)));
     }
 
     fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, reply: ReplyEntry) {
         let new = NewInode::directory(permissions(mode));
-        reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
+        reply::entry(reply, &self.passthrough, self.counted(self.make(request, dir, name, new)));
     }
 
     fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &OsStr, reply: ReplyEntry) {
         let new = NewInode::symlink(target.as_bytes());
-        reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
+        reply::entry(reply, &self.passthrough, self.counted(self.make(request, dir, name, new)));
     }
 
     fn unlink(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -204,7 +210,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
 
     fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let linked = self.files.link(&caller(request), ino(number), ino(dir), name.as_bytes());
-        reply::entry(reply, &self.passthrough, linked);
+        reply::entry(reply, &self.passthrough, self.counted(linked));
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -224,7 +230,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         flags: OpenFlags,
         reply: ReplyCreate,
     ) {
-        match self.make_open(request, dir, name, mode, flags) {
+        match self.counted(self.make_open(request, dir, name, mode, flags)) {
             Ok(attr) => {
                 let ttl = reply::ttl(&self.passthrough, &attr);
                 // A new file cannot have been written through a memory map yet.

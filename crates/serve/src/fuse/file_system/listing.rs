@@ -65,7 +65,15 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
                 let name = &batch.names[start..end];
                 start = end;
                 let Some(entry) = self.entry(dir, name, ino, kind) else { continue };
+                // The kernel counts no lookup of these two.
+                let is_lookup = !matches!(name, b"." | b"..");
+                if is_lookup {
+                    self.removed.looked_up(ino);
+                }
                 if reply.add(next, name, &entry) {
+                    if is_lookup {
+                        self.removed.forget(&*self.files, ino, 1);
+                    }
                     return Ok(());
                 }
                 any = true;

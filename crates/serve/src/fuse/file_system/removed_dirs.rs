@@ -3,18 +3,36 @@
 use frit_fs::{Attr, FileSystem, Ino, InodeType, Result};
 use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Directories that were removed and that the kernel still references: working directories and open
 /// directories. They are pinned until the kernel forgets them, so that opening and closing
 /// directories needs no request.
-#[derive(Debug, Default)]
+///
+/// The kernel may forget an earlier user of the same inode late, so lookups are counted: an inode is
+/// forgotten when as many were forgotten as replies have named it.
+#[derive(Debug)]
 pub(super) struct RemovedDirs {
     pinned: Mutex<HashSet<Ino>>,
     count: AtomicUsize,
+    /// Lookups of each inode that the kernel has not forgotten.
+    lookups: Box<[AtomicU64]>,
 }
 
 impl RemovedDirs {
+    pub(super) fn new<F: FileSystem>(files: &F) -> RemovedDirs {
+        let inodes = files.usage().map_or(0, |usage| usage.inodes);
+        let lookups = (0..=inodes).map(|_| AtomicU64::new(0)).collect();
+        RemovedDirs { pinned: Mutex::default(), count: AtomicUsize::new(0), lookups }
+    }
+
+    /// Counts a lookup of an inode, before the reply that names it.
+    pub(super) fn looked_up(&self, ino: Ino) {
+        if let Some(lookups) = self.lookups.get(ino.0 as usize) {
+            lookups.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
     /// Calls `remove`, and keeps the inode of the removed file pinned if it is a directory.
     pub(super) fn removing<F: FileSystem>(
         &self,
@@ -34,9 +52,12 @@ impl RemovedDirs {
         removed
     }
 
-    /// Unpins an inode that the kernel has forgotten.
-    pub(super) fn forget<F: FileSystem>(&self, files: &F, ino: Ino) {
-        if self.count.load(Ordering::Acquire) > 0 && self.pinned.lock().remove(&ino) {
+    /// Counts lookups that the kernel has forgotten, and unpins the inode after the last one.
+    pub(super) fn forget<F: FileSystem>(&self, files: &F, ino: Ino, forgotten: u64) {
+        let less = |lookups: u64| Some(lookups.saturating_sub(forgotten));
+        let update = |lookups: &AtomicU64| lookups.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        let before = self.lookups.get(ino.0 as usize).map_or(0, |lookups| update(lookups).unwrap_or(0));
+        if before <= forgotten && self.count.load(Ordering::Acquire) > 0 && self.pinned.lock().remove(&ino) {
             self.count.fetch_sub(1, Ordering::Release);
             // FORGET has no reply. Space that cannot be freed now is found by the next check.
             let _ = files.unpin(ino);
