@@ -133,7 +133,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Allocates up to `want` contiguous blocks in DRAM.
-    fn contiguous(&self, goal: Option<u64>, want: u64) -> Option<BlockRun> {
+    pub(super) fn contiguous(&self, goal: Option<u64>, want: u64) -> Option<BlockRun> {
         let mut run = self.space.reserve(&self.medium, AllocRequest::blocks(want).at(goal)).ok()?;
         while run.len < want {
             let request = AllocRequest::blocks(want - run.len).at(Some(run.end()));

@@ -12,7 +12,6 @@ use crate::inode::NodeState;
 use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::planted::DirectBug;
-use crate::space::AllocRequest;
 use crate::types::{FILE_MAX, Ino, InodeType, Time};
 use frit_core::planted::is_planted;
 use frit_direct::segment::{SIZE_FIXED, Segment};
@@ -150,23 +149,13 @@ impl<M: Medium> Fs<M> {
         if run.len > 0 && !self.geometry.holds(run.start, run.len) {
             return false;
         }
-        let mut done = 0;
-        while done < run.len {
-            let at = run.start + done;
-            let request = AllocRequest::blocks(run.len - done).at(Some(at));
-            let Ok(next) = self.space.reserve(&self.medium, request) else { break };
-            if next.start != at {
-                self.space.release(next);
-                break;
+        match (run.len > 0).then(|| self.contiguous(Some(run.start), run.len)) {
+            None => true,
+            Some(Some(found)) if found == run => true,
+            Some(found) => {
+                found.into_iter().for_each(|other| self.space.release(other));
+                false
             }
-            done += next.len;
         }
-        if done < run.len {
-            if done > 0 {
-                self.space.release(BlockRun { len: done, ..run });
-            }
-            return false;
-        }
-        true
     }
 }
