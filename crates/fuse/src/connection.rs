@@ -32,6 +32,13 @@ pub enum Rings {
     Off,
 }
 
+/// Requests capabilities; each is used if the kernel has it.
+pub fn request_capabilities(config: &mut KernelConfig, wishes: impl IntoIterator<Item = InitFlags>) {
+    for wish in wishes {
+        let _ = config.add_capabilities(wish);
+    }
+}
+
 /// How a file system is mounted.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
@@ -118,16 +125,14 @@ impl Connection {
     ) -> Result<Connection, ConnectionError> {
         let (session, kernel, device) = mount(server, mountpoint, options, false)?.0;
         server.connected(kernel);
-        let threads = Threads::new(server, mountpoint);
-        let serve = || -> io::Result<Threads<'_, S>> {
-            let mut threads = threads;
-            for i in 1..options.threads.max(1) {
-                threads.start_device(format!("fuse-{i}"), DeviceFd(Arc::new(clone_connection(&device)?)))?;
-            }
-            threads.start_device("fuse-0".into(), device)?;
-            Ok(threads)
-        };
-        let Threads { started, failed, .. } = serve().map_err(ConnectionError::Mount)?;
+        let mut threads = Threads::new(server, mountpoint);
+        for i in 1..options.threads.max(1) {
+            let clone = clone_connection(&device).map_err(ConnectionError::Mount)?;
+            let started = threads.start_device(format!("fuse-{i}"), DeviceFd(Arc::new(clone)));
+            started.map_err(ConnectionError::Mount)?;
+        }
+        threads.start_device("fuse-0".into(), device).map_err(ConnectionError::Mount)?;
+        let Threads { started, failed, .. } = threads;
         Ok(Connection { threads: started, failed, uses_rings: false, _session: session })
     }
 

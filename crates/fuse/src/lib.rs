@@ -20,7 +20,7 @@ mod server;
 mod transport;
 
 pub use backing::BackingId;
-pub use connection::{Connection, ConnectionError, ConnectionOptions, Rings};
+pub use connection::{Connection, ConnectionError, ConnectionOptions, Rings, request_capabilities};
 pub use fuser::{
     Config, Errno, FileHandle, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
     MountOption, OpenAccMode, OpenFlags, PollEvents, RenameFlags, SessionACL, WriteFlags,

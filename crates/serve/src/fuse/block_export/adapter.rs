@@ -8,6 +8,7 @@ use frit_fuse::{
     Entry, Errno, Fallocate, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig,
     OpenAccMode, OpenFlags, Opened, Read, ReplyAttr, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek,
     ReplyOpen, ReplyRead, ReplyStatfs, ReplyWrite, Request, Server, SetAttr, Timestamp, Usage, Write,
+    request_capabilities,
 };
 use std::ffi::OsStr;
 use std::io;
@@ -91,9 +92,8 @@ impl Server for BlockAdapter {
     fn negotiate(&self, config: &mut KernelConfig) -> io::Result<()> {
         // Both capabilities are optional: concurrent requests of one reader or writer, and memory
         // maps of a file that bypasses the page cache.
-        for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP] {
-            let _ = config.add_capabilities(wish);
-        }
+        let wishes = [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP];
+        request_capabilities(config, wishes);
         Ok(())
     }
 

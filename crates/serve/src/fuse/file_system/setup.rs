@@ -1,6 +1,6 @@
 //! Negotiation of capabilities with the kernel at mounting.
 
-use frit_fuse::{InitFlags, KernelConfig};
+use frit_fuse::{InitFlags, KernelConfig, request_capabilities};
 use std::io;
 
 /// Capabilities requested from the kernel; each is used if the kernel has it. FUSE_ATOMIC_O_TRUNC
@@ -33,10 +33,7 @@ const CAPABILITIES: [InitFlags; 9] = [
 /// # Errors
 /// A writeback cache was requested, but this kernel has none.
 pub(super) fn negotiate(config: &mut KernelConfig, writeback: bool) -> io::Result<()> {
-    for wish in CAPABILITIES {
-        // Each is used if the kernel has it.
-        let _ = config.add_capabilities(wish);
-    }
+    request_capabilities(config, CAPABILITIES);
     if writeback {
         config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).map_err(|_| {
             io::Error::new(io::ErrorKind::Unsupported, "this kernel has no writeback cache for FUSE")
