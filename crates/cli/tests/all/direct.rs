@@ -71,6 +71,18 @@ impl Place {
         frit(&[&["exec", "--report", "--mount", &self.at, "--"], args].concat())
     }
 
+    /// Kills the server, and waits until it is gone.
+    fn kill_server(&self) {
+        let server = self.server();
+        good(&run("kill", &["-9", &server]));
+        while Path::new(&format!("/proc/{server}/maps")).exists()
+            && fs::read_to_string(format!("/proc/{server}/status"))
+                .is_ok_and(|status| !status.contains("zombie"))
+        {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
     /// Returns the process that serves the mount.
     fn server(&self) -> String {
         let busy = said(&frit(&["fsck", &self.image()]));
@@ -177,13 +189,7 @@ sys.stdin.readline()";
     let mut line = String::new();
     std::io::BufRead::read_line(&mut from, &mut line).unwrap();
     assert_eq!(line, "ready\n");
-    let server = p.server();
-    good(&run("kill", &["-9", &server]));
-    while Path::new(&format!("/proc/{server}/maps")).exists()
-        && fs::read_to_string(format!("/proc/{server}/status")).is_ok_and(|status| !status.contains("zombie"))
-    {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    p.kill_server();
     // The mount removes the old one, and ends the accesses of the program.
     p.mount();
     assert!(fs::read(p.path("a")).unwrap()[8192..12288].iter().all(|byte| *byte == b'x'));
@@ -331,13 +337,7 @@ sys.stdin.readline()";
     let mut line = String::new();
     std::io::BufRead::read_line(&mut from, &mut line).unwrap();
     assert_eq!(line, "ready\n");
-    let server = p.server();
-    good(&run("kill", &["-9", &server]));
-    while Path::new(&format!("/proc/{server}/maps")).exists()
-        && fs::read_to_string(format!("/proc/{server}/status")).is_ok_and(|status| !status.contains("zombie"))
-    {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    p.kill_server();
     p.mount();
     let want: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
     assert!(fs::read_to_string(p.path("log")).unwrap() == want);
