@@ -34,6 +34,12 @@ impl Control {
         &self.options
     }
 
+    /// Bytes of the next read of a source.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        let EngineOptions { foreground, chunk_bytes, foreground_chunk_bytes, .. } = &*self.options;
+        if foreground.is_recent() { *foreground_chunk_bytes } else { *chunk_bytes }
+    }
+
     /// Waits for foreground requests. A scan that has to stop fails.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.pass(&|| self.ticket.is_cancelled() || self.stopped.load(Ordering::Relaxed))

@@ -29,6 +29,8 @@ pub struct EngineOptions {
     pub idle_priority: bool,
     /// Bytes that are read by one call of a source.
     pub chunk_bytes: usize,
+    /// Bytes that are read by one call of a source while foreground requests come, at most `chunk_bytes`.
+    pub foreground_chunk_bytes: usize,
     /// Bytes of a part of a range. Parts are scanned in parallel.
     pub part_bytes: u64,
     /// Largest range that the caller's thread scans itself, unless foreground requests are in progress or
@@ -48,6 +50,7 @@ impl Default for EngineOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             idle_priority: false,
             chunk_bytes: 256 << 10,
+            foreground_chunk_bytes: 256 << 10,
             part_bytes: 4 << 20,
             inline_bytes: 256 << 10,
             record_bytes_max: 1 << 20,
@@ -91,6 +94,7 @@ impl Engine {
     pub fn new(mut options: EngineOptions) -> Self {
         options.threads = options.threads.max(1);
         options.chunk_bytes = options.chunk_bytes.max(1);
+        options.foreground_chunk_bytes = options.foreground_chunk_bytes.clamp(1, options.chunk_bytes);
         options.part_bytes = options.part_bytes.max(1);
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
         Self {

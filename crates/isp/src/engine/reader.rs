@@ -20,7 +20,7 @@ impl Bytes for Reader<'_> {
         let mut at = bytes.start;
         while at < bytes.end {
             self.control.check()?;
-            let len = (bytes.end - at).min(self.control.options.chunk_bytes as u64) as usize;
+            let len = (bytes.end - at).min(self.control.chunk_bytes() as u64) as usize;
             let mut piece_at = at;
             let mut go_on = Ok(true);
             let mut copy = self.copy.as_mut();

@@ -157,12 +157,11 @@ fn read_at(mut caller: Caller<'_, Host>, offset: u64, address: u32, len: u32) ->
             format!("the program called read_at for {len} bytes at {offset}, in a file of {size} bytes"),
         ));
     }
-    let chunk_bytes = caller.data().conditions.control.options().chunk_bytes;
     let mut done = 0;
     while done < place.len() {
         caller.data_mut().tick().map_err(|failure| wasmtime::Error::new(Stop::Failure(failure)))?;
         let at = offset + done as u64;
-        let wanted = (place.len() - done).min(chunk_bytes);
+        let wanted = (place.len() - done).min(caller.data().conditions.control.chunk_bytes());
         let mut rest = &mut memory(&mut caller)?.data_mut(&mut caller)[place.clone()][done..done + wanted];
         let read = source.read(at, wanted, &mut |piece| {
             let len = piece.len().min(rest.len());

@@ -173,6 +173,27 @@ fn the_engine_is_never_starved() {
 }
 
 #[test]
+fn reads_are_smaller_while_foreground_requests_come() {
+    let foreground = Arc::new(Foreground::new(Duration::ZERO));
+    let engine = Engine::new(EngineOptions {
+        threads: 1,
+        chunk_bytes: 640,
+        foreground_chunk_bytes: 64,
+        foreground: Arc::clone(&foreground),
+        ..EngineOptions::default()
+    });
+    let source = Arc::new(Pieces::new(vec![b'a'; 640], &[]));
+    let reads = || {
+        let before = source.reads.load(Ordering::SeqCst);
+        assert_eq!(engine.run(request(Arc::<Pieces>::clone(&source), words())).status(), Status::Ok);
+        source.reads.load(Ordering::SeqCst) - before
+    };
+    assert_eq!(reads(), 1);
+    let _guard = foreground.enter();
+    assert_eq!(reads(), 10);
+}
+
+#[test]
 fn the_work_of_an_instruction_is_measured() {
     let source = Arc::new(Pieces::new(vec![b'a'; 1 << 20], &[]));
     let engine = Setting { threads: 1, chunk_bytes: 4096, part_bytes: 1 << 16, ..Setting::plain() }.engine();

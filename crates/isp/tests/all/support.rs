@@ -126,6 +126,7 @@ impl Setting {
         Engine::new(EngineOptions {
             threads: self.threads,
             chunk_bytes: self.chunk_bytes,
+            foreground_chunk_bytes: self.chunk_bytes,
             part_bytes: self.part_bytes,
             // With one thread, short ranges are scanned by the thread of the test.
             inline_bytes: if self.threads == 1 { 256 } else { 0 },

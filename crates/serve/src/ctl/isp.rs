@@ -26,6 +26,10 @@ const PAYLOAD_BYTES_MAX: usize = 7 << 20;
 /// Number of bytes of a read, during which the lock is held: 128 KiB take about 50 µs.
 const CHUNK_BYTES: usize = 128 << 10;
 
+/// Number of bytes of a read while clients send requests, which wait for the lock: a wait of a few
+/// microseconds is shorter than the wake-up of a thread.
+const FOREGROUND_CHUNK_BYTES: usize = 16 << 10;
+
 /// Maximum length of a line, which a thread of the engine holds in memory. A volume has long runs of zeros,
 /// which are a part of a line.
 const LINE_BYTES_MAX: usize = 512 << 20;
@@ -61,6 +65,7 @@ impl Queries {
             // One processor stays for clients, whose requests would wait for a time slice.
             threads: processors.saturating_sub(1).max(1),
             chunk_bytes: CHUNK_BYTES,
+            foreground_chunk_bytes: FOREGROUND_CHUNK_BYTES,
             record_bytes_max: LINE_BYTES_MAX,
             foreground: device.foreground(),
             ..EngineOptions::default()
