@@ -28,12 +28,13 @@ def measure(root):
     fd = os.open(f"{root}/file", os.O_RDWR | os.O_CREAT)
     page = b"x" * PAGE
     os.pwrite(fd, page * FILES, 0)
-    direct = os.open(f"{root}/file", os.O_RDONLY | os.O_DIRECT)
+    direct = os.open(f"{root}/file", os.O_RDWR | os.O_DIRECT)
     buffer = mmap.mmap(-1, PAGE)
     result = {
         "write 4 KiB": each(FILES, lambda i: os.pwrite(fd, page, i * PAGE)),
         "write 100 B": each(FILES, lambda i: os.pwrite(fd, page[:100], i * PAGE)),
         "read 4 KiB, O_DIRECT": each(FILES, lambda i: os.preadv(direct, [buffer], i * PAGE)),
+        "write 4 KiB, O_DIRECT": each(FILES, lambda i: os.pwritev(direct, [buffer], i * PAGE)),
         "create, close": each(FILES, lambda i: os.close(os.open(f"{root}/{i}", os.O_CREAT | os.O_WRONLY))),
         "rename": each(FILES, lambda i: os.rename(f"{root}/{i}", f"{root}/r{i}")),
         "unlink": each(FILES, lambda i: os.unlink(f"{root}/r{i}")),

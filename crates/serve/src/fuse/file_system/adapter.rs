@@ -56,7 +56,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let removed = RemovedDirs::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let commands = CommandFiles::new(Arc::clone(&kernel));
-        let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
+        let page_invalidation = PageInvalidator::start(&files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
             killpriv: KillprivCache::new(),

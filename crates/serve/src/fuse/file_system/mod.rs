@@ -16,6 +16,7 @@ mod listing;
 mod names;
 mod options;
 mod page_invalidation;
+mod page_marks;
 mod passthrough;
 mod removed_dirs;
 mod reply;
