@@ -25,8 +25,8 @@ use std::sync::Arc;
 pub struct EngineOptions {
     /// Number of threads. The default is the number of processors.
     pub threads: usize,
-    /// `true` if the threads run only when a processor has no other work (`SCHED_IDLE`).
-    pub idle_priority: bool,
+    /// Niceness of the threads (nice(2)), unless that of the process is higher. `None`: that of the process.
+    pub niceness: Option<i32>,
     /// Bytes that are read by one call of a source.
     pub chunk_bytes: usize,
     /// Bytes that are read by one call of a source while foreground requests come, at most `chunk_bytes`.
@@ -48,7 +48,7 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
-            idle_priority: false,
+            niceness: None,
             chunk_bytes: 256 << 10,
             foreground_chunk_bytes: 256 << 10,
             part_bytes: 4 << 20,
@@ -98,7 +98,7 @@ impl Engine {
         options.part_bytes = options.part_bytes.max(1);
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
         Self {
-            pool: Pool::new(options.threads, options.idle_priority, Arc::clone(&options.foreground)),
+            pool: Pool::new(options.threads, options.niceness, Arc::clone(&options.foreground)),
             options: Arc::new(options),
             programs: Arc::default(),
         }

@@ -32,7 +32,7 @@ pub(super) struct Pool {
     state: Mutex<State>,
     work: Condvar,
     threads: usize,
-    idle_priority: bool,
+    niceness: Option<i32>,
     foreground: Arc<Foreground>,
 }
 
@@ -52,8 +52,8 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(super) fn new(threads: usize, idle_priority: bool, foreground: Arc<Foreground>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), work: Condvar::new(), threads, idle_priority, foreground })
+    pub(super) fn new(threads: usize, niceness: Option<i32>, foreground: Arc<Foreground>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), work: Condvar::new(), threads, niceness, foreground })
     }
 
     /// Adds a job. The first one starts the threads.
@@ -96,9 +96,8 @@ impl Pool {
 
     /// Body of a thread.
     fn work(&self, index: usize) {
-        if self.idle_priority {
-            // Without this priority the engine still yields at the foreground gate.
-            let _ = priority::set_idle();
+        if let Some(niceness) = self.niceness {
+            priority::set_niceness(niceness);
         }
         let mut state = self.state.lock();
         loop {

@@ -1,12 +1,12 @@
 //! Priority of threads.
 
-/// Gives the current thread only the time of processors that have no other work. Returns `false` if
-/// the system refuses.
-pub(super) fn set_idle() -> bool {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    #[allow(unsafe_code)]
-    // SAFETY: the parameters are valid for the call, and 0 is the current thread. No safe wrapper of
-    // this call exists in the dependencies.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
-    result == 0
+use rustix::process::{getpriority_process, setpriority_process};
+
+/// Gives the current thread a niceness, unless it has a higher one. On Linux, `setpriority` without a process
+/// changes the calling thread only (setpriority(2)). Any thread may raise its niceness.
+pub(super) fn set_niceness(niceness: i32) {
+    if getpriority_process(None).is_ok_and(|own| own < niceness) {
+        // Without it the engine still yields at the foreground gate.
+        let _ = setpriority_process(None, niceness);
+    }
 }

@@ -5,6 +5,7 @@ use frit_isp::{
     Algorithm, Checksum, Command, Engine, EngineOptions, Foreground, Regex, Request, Source, SourceError,
     Status, Words,
 };
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -162,7 +163,6 @@ fn the_engine_is_never_starved() {
     let engine = Engine::new(EngineOptions {
         threads: 1,
         chunk_bytes: 64,
-        idle_priority: true,
         foreground: Arc::clone(&foreground),
         ..EngineOptions::default()
     });
@@ -170,6 +170,33 @@ fn the_engine_is_never_starved() {
     let outcome = engine.run(request(Arc::new(Pieces::new(vec![b'a'; 640], &[])), words()));
     assert_eq!(outcome.status(), Status::Ok);
     assert_eq!(outcome.work.yields, 10);
+}
+
+#[test]
+fn threads_have_the_niceness_of_the_engine() {
+    struct Niceness(Mutex<Vec<i32>>);
+    impl Source for Niceness {
+        fn len(&self) -> u64 {
+            1000
+        }
+        fn read(&self, _: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+            self.0.lock().push(rustix::process::getpriority_process(None).unwrap());
+            each(&vec![b'a'; len]);
+            Ok(())
+        }
+        fn version(&self) -> u64 {
+            0
+        }
+    }
+    let own = rustix::process::getpriority_process(None).unwrap();
+    for (niceness, expected) in [(None, own), (Some(own + 3), own + 3), (Some(own - 1), own)] {
+        let options = EngineOptions { niceness, inline_bytes: 0, ..EngineOptions::default() };
+        let source = Arc::new(Niceness(Mutex::default()));
+        let outcome = Engine::new(options).run(request(Arc::<Niceness>::clone(&source), words()));
+        assert_eq!(outcome.status(), Status::Ok);
+        assert_eq!(*source.0.lock(), [expected]);
+    }
+    assert_eq!(rustix::process::getpriority_process(None).unwrap(), own, "of the caller");
 }
 
 #[test]

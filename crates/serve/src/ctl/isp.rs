@@ -60,8 +60,8 @@ impl Queries {
     pub fn new(device: &Arc<Device>) -> Queries {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let engine = Engine::new(EngineOptions {
-            // A thread that holds the lock has to run, so the engine has no lower priority of the system.
-            idle_priority: false,
+            // A thread that holds the lock has to run.
+            niceness: None,
             // One processor stays for clients, whose requests would wait for a time slice.
             threads: processors.saturating_sub(1).max(1),
             chunk_bytes: CHUNK_BYTES,
