@@ -56,7 +56,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let removed = RemovedDirs::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let commands = CommandFiles::new(Arc::clone(&kernel));
-        let page_invalidation = PageInvalidator::start(&files, Arc::clone(&kernel))?;
+        let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
             killpriv: KillprivCache::new(),
@@ -262,7 +262,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         let loss = PrivilegeLoss::by(write.flags, write.handle);
         let removed = self.killpriv.remove(&*self.files, ino(number), loss);
         match removed.and_then(|()| self.files.write(ino(number), write.at, write.data)) {
-            Ok(bytes) => self.page_invalidation.answer(reply, ino(number), write.at, bytes, write.flags),
+            Ok(bytes) => self.page_invalidation.answer(&*self.files, ino(number), write, bytes, reply),
             Err(e) => reply.error(errno(&e)),
         }
     }

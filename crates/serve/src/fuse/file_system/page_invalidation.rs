@@ -29,7 +29,7 @@
 
 use super::page_marks::PageMarks;
 use frit_fs::{FileSystem, Ino};
-use frit_fuse::{Kernel, LockOwner, ReplyWrite, WriteFlags};
+use frit_fuse::{Kernel, LockOwner, ReplyWrite, Write, WriteFlags};
 use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -51,6 +51,8 @@ struct CompletedWrite {
     ino: Ino,
     at: u64,
     bytes: usize,
+    /// Size of the file.
+    file_bytes: u64,
     reply: ReplyWrite,
 }
 
@@ -66,14 +68,14 @@ impl PageInvalidator {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(super) fn start<F: FileSystem + 'static>(
-        files: &Arc<F>,
+    pub(super) fn start<F: FileSystem>(
+        files: &F,
         kernel: Arc<OnceLock<Kernel>>,
     ) -> io::Result<PageInvalidator> {
         let (written, next) = channel();
         let marks = Arc::new(PageMarks::new(files.usage().map_or(0, |usage| usage.inodes)));
-        let (files, marks_of_thread) = (Arc::clone(files), Arc::clone(&marks));
-        let body = move || answer_after_drop(&next, &kernel, &*files, &marks_of_thread);
+        let marks_of_thread = Arc::clone(&marks);
+        let body = move || answer_after_drop(&next, &kernel, &marks_of_thread);
         std::thread::Builder::new().name("pages".into()).spawn(body)?;
         Ok(PageInvalidator { marks, written })
     }
@@ -86,14 +88,23 @@ impl PageInvalidator {
         }
     }
 
-    /// Answers a write that took effect.
-    pub(super) fn answer(&self, reply: ReplyWrite, ino: Ino, at: u64, bytes: usize, flags: WriteFlags) {
+    /// Answers the write of `bytes` bytes, which took effect.
+    pub(super) fn answer<F: FileSystem>(
+        &self,
+        files: &F,
+        ino: Ino,
+        write: &Write<'_>,
+        bytes: usize,
+        reply: ReplyWrite,
+    ) {
+        let flags = write.flags;
         let cached = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let direct = flags.contains(WriteFlags::FUSE_WRITE_LOCKOWNER) && !cached;
         if bytes > 0 && direct && self.marks.may_have_pages(ino) {
+            let file_bytes = files.attr(ino).map_or(0, |attr| attr.size);
             // The thread lives as long as this value. If it is gone, the reply is dropped, which
             // answers with an error.
-            let _ = self.written.send(CompletedWrite { ino, at, bytes, reply });
+            let _ = self.written.send(CompletedWrite { ino, at: write.at, bytes, file_bytes, reply });
         } else {
             // The length never exceeds that of the request, which is a u32.
             reply.written(bytes as u32);
@@ -102,14 +113,9 @@ impl PageInvalidator {
 }
 
 /// Invalidates pages and answers writes, until the channel is closed.
-fn answer_after_drop<F: FileSystem>(
-    next: &Receiver<CompletedWrite>,
-    kernel: &OnceLock<Kernel>,
-    files: &F,
-    marks: &PageMarks,
-) {
+fn answer_after_drop(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Kernel>, marks: &PageMarks) {
     let mut left = HashMap::new();
-    while let Ok(CompletedWrite { ino, at, bytes, reply }) = next.recv() {
+    while let Ok(CompletedWrite { ino, at, bytes, file_bytes, reply }) = next.recv() {
         // The kernel may have forgotten the inode already. Its error then has no consequence.
         let drop_range = |at: u64, bytes: usize| {
             let _ = kernel.get().map(|kernel| kernel.inval_inode(ino.0, at as i64, bytes as i64));
@@ -117,7 +123,7 @@ fn answer_after_drop<F: FileSystem>(
         if left.len() >= COUNTED_MAX && !left.contains_key(&ino) {
             left.clear();
         }
-        let left_of_ino = left.entry(ino).or_insert_with(|| notifications(files, ino));
+        let left_of_ino = left.entry(ino).or_insert_with(|| notifications(file_bytes));
         *left_of_ino -= 1;
         if *left_of_ino == 0 {
             left.remove(&ino);
@@ -130,8 +136,7 @@ fn answer_after_drop<F: FileSystem>(
     }
 }
 
-/// Number of notifications for an inode after which all its pages are dropped.
-fn notifications<F: FileSystem>(files: &F, ino: Ino) -> u64 {
-    let bytes = files.attr(ino).map_or(0, |attr| attr.size);
-    (bytes / BYTES_PER_NOTIFICATION).max(NOTIFICATIONS_MIN)
+/// Number of notifications for a file after which all its pages are dropped.
+fn notifications(file_bytes: u64) -> u64 {
+    (file_bytes / BYTES_PER_NOTIFICATION).max(NOTIFICATIONS_MIN)
 }
