@@ -41,10 +41,10 @@ impl Drop for Server {
 }
 
 /// Returns the path of an example of this crate. `cargo test` builds examples, unless it gets the name of a
-/// test.
+/// test. With `--package`, dependencies would have other features, and would be built once more.
 pub(crate) fn example(name: &str) -> PathBuf {
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--offline", "--locked", "--package", "frit-cli", "--example", name])
+        .args(["build", "--quiet", "--offline", "--locked", "--workspace", "--example", name])
         .status();
     assert!(built.unwrap().success());
     Path::new(env!("CARGO_BIN_EXE_frit")).with_file_name("examples").join(name)
