@@ -22,6 +22,8 @@ use frit_torture::block::report::FailedCase;
 use frit_torture::block::violation::Oracle;
 use frit_wear::planted::WearBug;
 use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use strum::IntoEnumIterator;
 
@@ -508,14 +510,23 @@ fn every_planted_bug_is_found() {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }
     all.retain(|(name, ..)| only.as_ref().is_none_or(|o| name.starts_with(o.as_str())));
-    let mut missed = Vec::new();
-    let mut sound = Sound::new();
-    for (name, what, modes, stacks) in &all {
-        let begun = Instant::now();
-        let caught = hunt(*what, modes, stacks, &mut sound);
-        row(name, caught.as_ref(), begun.elapsed().as_secs_f64());
-        missed.extend(caught.is_none().then_some(name));
-    }
+    // Bugs are planted for a thread, and this test takes longer than all others.
+    let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let hunt_all = || {
+        let mut sound = Sound::new();
+        while let Some((name, what, modes, stacks)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let begun = Instant::now();
+            let caught = hunt(*what, modes, stacks, &mut sound);
+            row(name, caught.as_ref(), begun.elapsed().as_secs_f64());
+            missed.lock().unwrap().extend(caught.is_none().then_some(name));
+        }
+    };
+    std::thread::scope(|threads| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            threads.spawn(hunt_all);
+        }
+    });
+    let missed = missed.into_inner().unwrap();
     println!("{} planted, {} missed: {missed:?}", all.len(), missed.len());
     assert!(only.is_some() || all.len() >= 20);
     assert!(missed.is_empty(), "not found: {missed:?}");
