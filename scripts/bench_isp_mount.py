@@ -13,15 +13,14 @@ Example:
 
 import argparse
 import contextlib
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
+from bench_beside import fio, repeated
 from bench_requests import PARAMETER, WAYS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -39,29 +38,24 @@ def alone(_):
     yield lambda: 0
 
 
-@contextlib.contextmanager
 def beside_queries(place):
     """Keeps queries outstanding. Yields a function that returns the number that have ended."""
-    ended, done = threading.Event(), []
 
-    def repeat():
+    @contextlib.contextmanager
+    def client():
         channel = os.open(place / ".isp", os.O_RDWR)
-        while not ended.is_set():
-            os.write(channel, INSTRUCTION)
-            if b'"status":"ok"' not in os.read(channel, 1 << 16):
-                raise SystemExit("a query failed")
-            done.append(1)
-        os.close(channel)
 
-    threads = [threading.Thread(target=repeat) for _ in range(QUERIES)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield lambda: len(done)
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
+        def query():
+            os.write(channel, INSTRUCTION)
+            if b'"status":"ok"' not in (answer := os.read(channel, 1 << 16)):
+                raise SystemExit(f"a query failed: {answer.decode().strip()}")
+
+        try:
+            yield query
+        finally:
+            os.close(channel)
+
+    return repeated(client, QUERIES)
 
 
 @contextlib.contextmanager
@@ -84,15 +78,10 @@ def stolen():
     return ticks[7], sum(ticks)
 
 
-def fio(place, kind, rate, seconds):
-    """Percentiles in µs."""
-    command = [
-        "fio", "--name=f", f"--filename={place}/small", "--size=64M", f"--rw={kind}", "--bs=4k", "--ioengine=psync",
-        "--direct=1", "--time_based", f"--runtime={seconds}", "--percentile_list=50:99:99.9",
-        "--output-format=json", *([f"--rate_iops={rate}"] if rate else []),
-    ]
-    job = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["jobs"][0]
-    return [n / 1000 for n in job["read" if kind == "randread" else "write"]["clat_ns"]["percentile"].values()]
+def requests(place, kind, rate, seconds):
+    """Percentiles of fio in µs."""
+    options = [f"--filename={place}/small", "--size=64M", "--ioengine=psync", "--direct=1"]
+    return fio(options, kind, rate, seconds)
 
 
 def measure(place, load, kind, rate, seconds, size):
@@ -100,13 +89,13 @@ def measure(place, load, kind, rate, seconds, size):
     with LOADS[load](place) as done:
         time.sleep(0.3)
         before, queries, began = stolen(), done(), time.perf_counter()
-        latency = fio(place, kind, rate, seconds)
+        latency = requests(place, kind, rate, seconds)
         after, queries, took = stolen(), done() - queries, time.perf_counter() - began
     return 100 * (after[0] - before[0]) / (after[1] - before[1]), latency, queries * size / took / 1e9
 
 
 def mounted(frit, root, way, word, size, stack):
-    """A mount with a file of `size` bytes of text, which `stack` unmounts."""
+    """A mount with a file of `size` random bytes, which `stack` unmounts."""
     image, place = root / f"{word}.img", root / word
     place.mkdir()
     subprocess.run([frit, "mkfs", image, "--size", str(size + (256 << 20))], check=True, stdout=subprocess.DEVNULL)
@@ -117,11 +106,11 @@ def mounted(frit, root, way, word, size, stack):
         print(f"skipped: {way}: {done.stderr.strip()}")
         return None
     stack.callback(subprocess.run, [frit, "unmount", place], stdout=subprocess.DEVNULL)
-    text = os.urandom(PIECE)
+    piece = os.urandom(PIECE)
     with open(place / "big", "wb") as file:
         for _ in range(size // PIECE):
-            file.write(text)
-    fio(place, "randwrite", 0, 1)
+            file.write(piece)
+    requests(place, "randwrite", 0, 1)
     return place
 
 

@@ -12,15 +12,16 @@ Example:
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
+from bench_beside import fio, repeated
 from bench_isp import write_text
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -70,40 +71,33 @@ class Served:
         self.server.wait()
 
 
-def fio(uri, kind, rate, seconds):
-    """Percentiles of the latency in µs."""
-    options = [f"--uri={uri}", f"--rw={kind}", f"--runtime={seconds}"] + ([f"--rate_iops={rate}"] if rate else [])
-    out, _ = run(
-        "fio", "--name=f", "--ioengine=nbd", "--bs=4k", "--iodepth=1", "--time_based", "--output-format=json",
-        "--percentile_list=50:99:99.9", *options,
-    )
-    job = json.loads(out[out.index("{"):])["jobs"][0]["read" if kind == "randread" else "write"]
-    return [float(value) / 1000 for value in job["clat_ns"]["percentile"].values()]
+def requests(uri, kind, rate, seconds):
+    """Percentiles of fio in µs."""
+    return fio(["--ioengine=nbd", f"--uri={uri}"], kind, rate, seconds)
 
 
 def beside_queries(served, measure):
     """Result of a measurement while one client repeats queries, and the speed of the queries in MB/s."""
-    done, ended = [0], threading.Event()
+    request = json.dumps({"v": 1, "do": "isp", "command": {"words": [WORD]}}).encode() + b"\n"
 
-    def repeat():
-        request = json.dumps({"v": 1, "do": "isp", "command": {"words": [WORD]}}).encode() + b"\n"
+    @contextlib.contextmanager
+    def client():
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(served.volume / "ctl.sock"))
             answers = connection.makefile("rb")
-            while not ended.is_set():
-                connection.sendall(request)
-                if b'"status":"ok"' not in answers.readline():
-                    raise SystemExit("a query failed")
-                done[0] += 1
 
-    client = threading.Thread(target=repeat)
-    client.start()
-    began = time.perf_counter()
-    result = measure()
-    took = time.perf_counter() - began
-    ended.set()
-    client.join()
-    return result, done[0] * served.bytes / 1e6 / took
+            def query():
+                connection.sendall(request)
+                if b'"status":"ok"' not in (answer := answers.readline()):
+                    raise SystemExit(f"a query failed: {answer.decode().strip()}")
+
+            yield query
+
+    with repeated(client) as done:
+        began = time.perf_counter()
+        result = measure()
+        speed = done() * served.bytes / 1e6 / (time.perf_counter() - began)
+    return result, speed
 
 
 def measure_stack(name, stack, frit, rounds, seconds):
@@ -121,7 +115,7 @@ def measure_stack(name, stack, frit, rounds, seconds):
             speeds = [mb / engine, mb / program, *(mb / min(t for _, t in all) for all in piped.values()), mb / copy]
             print(f"| {name} | {mb:.0f} | " + " | ".join(f"{speed:.0f}" for speed in speeds) + " |")
             for kind, rate in [("randread", 2000), ("randwrite", 2000), ("randread", 0), ("randwrite", 0)]:
-                test = lambda: fio(served.uri, kind, rate, seconds)
+                test = lambda: requests(served.uri, kind, rate, seconds)
                 idle, (busy, speed) = test(), beside_queries(served, test)
                 row = " | ".join(f"{a:.0f} | {b:.0f}" for a, b in zip(idle, busy))
                 print(f"  {name} {rate or 'unlimited'} {kind}: p50, p99, p99.9 idle | beside: {row} | {speed:.0f} MB/s")
