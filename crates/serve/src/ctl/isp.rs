@@ -209,3 +209,26 @@ fn add_addresses(result: &mut Value, address: &dyn Fn(u64) -> u64) {
     let addresses = positions.iter().filter_map(Value::as_u64).map(|at| Value::from(address(at))).collect();
     result["addresses"] = Value::Array(addresses);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceOptions;
+    use crate::testing::MemoryBackend;
+
+    #[test]
+    fn a_query_holds_the_lock_for_less_while_clients_send_requests() {
+        let device = Device::new(Box::new(MemoryBackend::new(256 << 10)), DeviceOptions::default());
+        let queries = Queries::new(&device);
+        let reads = || {
+            let before = device.counters().isp.requests;
+            let answer = queries.execute(&[], &serde_json::json!({"words": ["a"]}), &|| false);
+            assert!(answer.is_ok(), "{answer:?}");
+            device.counters().isp.requests - before
+        };
+        assert_eq!(reads(), 2);
+        let foreground = device.foreground();
+        let _request = foreground.enter();
+        assert_eq!(reads(), 16);
+    }
+}

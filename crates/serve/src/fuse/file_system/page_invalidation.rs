@@ -114,19 +114,13 @@ impl PageInvalidator {
 
 /// Invalidates pages and answers writes, until the channel is closed.
 fn answer_after_drop(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Kernel>, marks: &PageMarks) {
-    let mut left = HashMap::new();
+    let mut notifications = Notifications::default();
     while let Ok(CompletedWrite { ino, at, bytes, file_bytes, reply }) = next.recv() {
         // The kernel may have forgotten the inode already. Its error then has no consequence.
         let drop_range = |at: u64, bytes: usize| {
             let _ = kernel.get().map(|kernel| kernel.inval_inode(ino.0, at as i64, bytes as i64));
         };
-        if left.len() >= COUNTED_MAX && !left.contains_key(&ino) {
-            left.clear();
-        }
-        let left_of_ino = left.entry(ino).or_insert_with(|| notifications(file_bytes));
-        *left_of_ino -= 1;
-        if *left_of_ino == 0 {
-            left.remove(&ino);
+        if notifications.is_last(ino, file_bytes) {
             // No length: to the end of the file.
             marks.remove(ino, || drop_range(0, 0));
         } else {
@@ -136,7 +130,48 @@ fn answer_after_drop(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Kernel>,
     }
 }
 
-/// Number of notifications for a file after which all its pages are dropped.
-fn notifications(file_bytes: u64) -> u64 {
-    (file_bytes / BYTES_PER_NOTIFICATION).max(NOTIFICATIONS_MIN)
+/// Numbers of notifications that are left for inodes until all their pages are dropped.
+#[derive(Default)]
+struct Notifications(HashMap<Ino, u64>);
+
+impl Notifications {
+    /// Counts a notification for a file of `file_bytes` bytes. Returns `true` if it has to drop all pages of the
+    /// file. The count then begins again.
+    fn is_last(&mut self, ino: Ino, file_bytes: u64) -> bool {
+        if self.0.len() >= COUNTED_MAX && !self.0.contains_key(&ino) {
+            self.0.clear();
+        }
+        let most = (file_bytes / BYTES_PER_NOTIFICATION).max(NOTIFICATIONS_MIN);
+        let left = self.0.entry(ino).or_insert(most);
+        *left -= 1;
+        let is_last = *left == 0;
+        if is_last {
+            self.0.remove(&ino);
+        }
+        is_last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_pages_are_dropped_after_as_many_notifications_as_take_the_time_to_read_the_file() {
+        let mut notifications = Notifications::default();
+        let mut until_last =
+            |ino, bytes| 1 + (0..).take_while(|_| !notifications.is_last(ino, bytes)).count();
+        assert_eq!(until_last(Ino(2), 0), 16);
+        assert_eq!(until_last(Ino(2), 64 << 20), 256, "counted anew");
+        assert_eq!(until_last(Ino(3), 1 << 30), 4096);
+    }
+
+    #[test]
+    fn the_memory_of_counts_is_limited() {
+        let mut notifications = Notifications::default();
+        for ino in 0..10 * COUNTED_MAX as u64 {
+            assert!(!notifications.is_last(Ino(ino), 0));
+            assert!(notifications.0.len() <= COUNTED_MAX);
+        }
+    }
 }

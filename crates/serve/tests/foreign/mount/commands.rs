@@ -29,6 +29,27 @@ fn ask(file: &File, instruction: &str) -> String {
     String::from_utf8(all).unwrap()
 }
 
+/// Returns the niceness of a thread, the 19th field of its line in proc(5), if it has a name that begins so.
+fn niceness(thread: &Path, name: &str) -> Option<i32> {
+    // The name is in parentheses, and the thread may end at any time.
+    let line = fs::read_to_string(thread.join("stat")).ok()?;
+    let (begin, fields) = line.rsplit_once(") ")?;
+    begin.split_once('(')?.1.starts_with(name).then(|| fields.split(' ').nth(16)?.parse().ok())?
+}
+
+#[test]
+fn threads_of_requests_go_before_those_of_the_engine() {
+    let Some(m) = Mounted::new("") else { return };
+    // Longer than what the thread that takes the instruction scans itself.
+    fs::write(m.path("f"), vec![b'a'; 1 << 20]).unwrap();
+    let said = ask(&command(&m.at), r#"{"words": ["a"], "file": "f"}"#);
+    assert!(said.contains(r#""count":1048576"#), "{said}");
+    let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    let seen: Vec<_> = threads.filter_map(|thread| niceness(&thread, "frit-isp-")).collect();
+    assert!(seen.contains(&10), "{seen:?}");
+    m.stop();
+}
+
 #[test]
 fn instructions_reach_the_engine_and_results_come_back() {
     let Some(m) = Mounted::new("") else { return };
