@@ -1,5 +1,5 @@
-//! Throughput of five patterns of IOzone on one file, of which the first writes a new one: the library compared with a directory of
-//! another file system, in one process.
+//! Throughput of five patterns of IOzone on one file, of which the first writes a new one: the library compared with
+//! a directory of another file system, in one process.
 //!
 //! `cargo bench -p frit-fs --bench records -- --image FILE --beside DIR [--beside DIR]... [--mib 256] [--durable]
 //! [--only 1,4] [--patterns write,reread] [--mmap] [--sums IMAGE]`. Ratios are relative to the first directory. With

@@ -116,16 +116,10 @@ impl PageInvalidator {
 fn answer_after_drop(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Kernel>, marks: &PageMarks) {
     let mut notifications = Notifications::default();
     while let Ok(CompletedWrite { ino, at, bytes, file_bytes, reply }) = next.recv() {
-        // The kernel may have forgotten the inode already. Its error then has no consequence.
-        let drop_range = |at: u64, bytes: usize| {
+        notifications.drop_stale(marks, ino, file_bytes, (at, bytes), |(at, bytes)| {
+            // The kernel may have forgotten the inode already. Its error then has no consequence.
             let _ = kernel.get().map(|kernel| kernel.inval_inode(ino.0, at as i64, bytes as i64));
-        };
-        if notifications.is_last(ino, file_bytes) {
-            // No length: to the end of the file.
-            marks.remove(ino, || drop_range(0, 0));
-        } else {
-            drop_range(at, bytes);
-        }
+        });
         reply.written(bytes as u32);
     }
 }
@@ -135,6 +129,23 @@ fn answer_after_drop(next: &Receiver<CompletedWrite>, kernel: &OnceLock<Kernel>,
 struct Notifications(HashMap<Ino, u64>);
 
 impl Notifications {
+    /// Drops the pages of a range that was written, or all pages of the inode and its mark, by `drop_pages`, which
+    /// takes a position and a length; 0 is a length to the end of the file.
+    fn drop_stale(
+        &mut self,
+        marks: &PageMarks,
+        ino: Ino,
+        file_bytes: u64,
+        written: (u64, usize),
+        drop_pages: impl FnOnce((u64, usize)),
+    ) {
+        if self.is_last(ino, file_bytes) {
+            marks.remove(ino, || drop_pages((0, 0)));
+        } else {
+            drop_pages(written);
+        }
+    }
+
     /// Counts a notification for a file of `file_bytes` bytes. Returns `true` if it has to drop all pages of the
     /// file. The count then begins again.
     fn is_last(&mut self, ino: Ino, file_bytes: u64) -> bool {
@@ -164,6 +175,23 @@ mod tests {
         assert_eq!(until_last(Ino(2), 0), 16);
         assert_eq!(until_last(Ino(2), 64 << 20), 256, "counted anew");
         assert_eq!(until_last(Ino(3), 1 << 30), 4096);
+    }
+
+    #[test]
+    fn an_inode_has_no_mark_after_the_last_notification() {
+        let (marks, ino, mut notifications) = (PageMarks::new(10), Ino(2), Notifications::default());
+        marks.add(ino);
+        let mut dropped = Vec::new();
+        for _ in 0..NOTIFICATIONS_MIN {
+            assert!(marks.may_have_pages(ino));
+            notifications.drop_stale(&marks, ino, 8192, (4096, 512), |range| {
+                assert!(marks.may_have_pages(ino), "until they are dropped");
+                dropped.push(range);
+            });
+        }
+        assert!(!marks.may_have_pages(ino));
+        assert_eq!(dropped.pop(), Some((0, 0)));
+        assert!(dropped.len() == 15 && dropped.iter().all(|&range| range == (4096, 512)));
     }
 
     #[test]
