@@ -92,6 +92,8 @@ pub struct Lease {
     pub size: u64,
     /// In the answer: the size up to which the program may extend the file; 0: not at all.
     pub size_max: u64,
+    /// In the answer: identity of the segment ([`Head::identity`](crate::segment::Head::identity)) of the mount.
+    pub segment: u64,
     /// In the answer: index of the file in the segment.
     pub file: u32,
     /// In the answer: number of extents.
@@ -106,6 +108,16 @@ impl Lease {
     #[must_use]
     pub const fn request(from: u64) -> Self {
         const NONE: Extent = Extent { at: 0, len: 0, medium: 0 };
-        Self { from, to: 0, generation: 0, size: 0, size_max: 0, file: 0, count: 0, extents: [NONE; EXTENTS] }
+        Self {
+            from,
+            to: 0,
+            generation: 0,
+            size: 0,
+            size_max: 0,
+            segment: 0,
+            file: 0,
+            count: 0,
+            extents: [NONE; EXTENTS],
+        }
     }
 }

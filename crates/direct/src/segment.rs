@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 /// First word of the file.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"fritdir2");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"fritdir3");
 /// Number of threads that can have a slot.
 pub const SLOTS: usize = 4096;
 /// Number of files that programs can access directly at once.
@@ -34,6 +34,8 @@ pub struct Head {
     pub boot: [AtomicU64; 2],
     /// UUID of the file system.
     pub uuid: [AtomicU64; 2],
+    /// Random identity of this file: another mount can get the device number of a killed one.
+    pub identity: AtomicU64,
 }
 
 /// Announcement of one thread.

@@ -138,6 +138,39 @@ fn programs_find_what_they_find_on_any_file_system() {
 }
 
 #[test]
+fn calls_that_fail_threads_and_handlers_are_as_on_any_file_system() {
+    let Some(p) = Place::new(&[]) else { return };
+    let program = compiled(&p, "doubt");
+    good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap()]));
+    good(&run(&program, &[p.path("plain").to_str().unwrap()]));
+    for _ in 0..3 {
+        let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap()]));
+        let (reads, writes, _) = report(&said);
+        assert!(reads > 20_000 && writes > 20_000, "{said}");
+    }
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+}
+
+#[test]
+fn sparse_files_stay_sparse() {
+    let Some(p) = Place::new(&[]) else { return };
+    let script = "import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 1 << 30)
+for i in range(300): assert os.pwrite(fd, b'x' * 4096, i * 3 << 20) == 4096
+for i in range(1 << 12): assert os.pwrite(fd, b'y' * 1000, (950 << 20) + i * 1000) == 1000
+assert os.pread(fd, 4097, 3 << 20) == b'x' * 4096 + bytes(1)
+print('kib', os.fstat(fd).st_blocks // 2)";
+    let said = good(&p.exec(&["python3", "-c", script, p.path("a").to_str().unwrap()]));
+    let kib: u64 = said.lines().find_map(|line| line.strip_prefix("kib ")).unwrap().parse().unwrap();
+    // 300 blocks of 4 KiB, and up to twice what was written in order.
+    assert!((5200..1200 + 2 * 4096).contains(&kib), "{said}");
+    let (_, writes, through) = report(&said);
+    assert!(writes > 4096 && through < 100, "{said}");
+}
+
+#[test]
 fn programs_with_direct_access_the_mount_and_the_engine_see_the_same_bytes() {
     let Some(p) = Place::new(&[]) else { return };
     let stress = source("scripts/fs/direct_stress.py");
@@ -203,6 +236,67 @@ sys.stdin.readline()";
     program.wait().unwrap();
     good(&frit(&["unmount", &p.at]));
     good(&frit(&["fsck", &p.image()]));
+}
+
+/// A mount that begins after another one was killed can get its device number. A program that has mapped the first
+/// image must not take it for the second one.
+#[test]
+fn a_program_never_takes_one_image_for_another() {
+    let Some(p) = Place::new(&[]) else { return };
+    let script = "import os, sys
+def use(name, byte):
+    fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+    for i in range(100): assert os.pwrite(fd, byte * 4096, i * 4096) == 4096
+    for i in range(100): assert os.pread(fd, 4096, i * 4096) == byte * 4096, name
+    return fd
+old = [use(f'{sys.argv[1]}/old{i}', b'a') for i in range(12)]
+print(os.stat(sys.argv[1]).st_dev, flush=True)
+sys.stdin.readline()
+for fd in old: os.close(fd)
+print(0, flush=True)
+sys.stdin.readline()
+for i in range(12): use(f'{sys.argv[1]}/new{i}', b'b')
+print(os.stat(sys.argv[1]).st_dev, flush=True)
+sys.stdin.readline()";
+    let exec = [env!("CARGO_BIN_EXE_frit"), "exec", "--mount", &p.at, "--", "python3", "-c", script, &p.at];
+    let mut program = Command::new("timeout")
+        .args(["-k", "5", BOUND])
+        .args(exec)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut to, mut from) =
+        (program.stdin.take().unwrap(), std::io::BufReader::new(program.stdout.take().unwrap()));
+    let mut device = || {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut from, &mut line).unwrap();
+        line.trim().parse::<u64>().unwrap_or_else(|_| panic!("{line}"))
+    };
+    let first = device();
+    p.kill_server();
+    run("umount", &["-l", &p.at]);
+    let other = p.root.path().join("other").to_str().unwrap().to_owned();
+    good(&frit(&["mkfs", &other, "--size", "128M"]));
+    std::io::Write::write_all(&mut to, b"\n").unwrap();
+    assert_eq!(device(), 0);
+    good(&frit(&["mount", &other, &p.at]));
+    std::io::Write::write_all(&mut to, b"\n").unwrap();
+    if device() != first {
+        eprintln!("skipped: the second mount has another device number");
+    }
+    for i in 0..12 {
+        let bytes = fs::read(p.path(&format!("new{i}"))).unwrap();
+        assert!(bytes.len() == 100 * 4096 && bytes.iter().all(|byte| *byte == b'b'), "file {i}");
+    }
+    drop(to);
+    program.wait().unwrap();
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &other]));
+    p.mount();
+    for i in 0..12 {
+        assert!(fs::read(p.path(&format!("old{i}"))).unwrap() == vec![b'a'; 100 * 4096], "file {i}");
+    }
 }
 
 #[test]
@@ -278,7 +372,7 @@ except OSError: print('no write')";
         // Holes are not filled by a request of somebody who may not write.
         let ask = "import fcntl, os, struct, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
-size = 6 * 8 + 400 * 24
+size = 7 * 8 + 400 * 24
 request = 3 << 30 | size << 16 | ord('F') << 8 | 0x73
 try: fcntl.ioctl(fd, request, bytearray(struct.pack('QQ', 0, 8192).ljust(size, b'\\0')))
 except PermissionError: print('refused')";

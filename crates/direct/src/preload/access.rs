@@ -7,6 +7,7 @@ use super::report::count_through_mount;
 use super::slots;
 use super::status::file_status;
 use super::sys::{self, Fd, IoVec, next};
+use super::thread::Thread;
 use crate::segment::{FileState, SIZE_FIXED, Slot};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +22,7 @@ pub(super) const COUNT_MAX: usize = 0x7fff_f000;
 
 /// An announced access, valid until it is dropped.
 struct Access {
+    thread: &'static Thread,
     slot: &'static Slot,
     window: &'static Window,
     file: &'static FileState,
@@ -37,14 +39,16 @@ impl Access {
         // SAFETY: windows are never unmapped. Another thread may reuse this one until it is announced, so
         // that the index is checked below.
         let index = unsafe { (&raw const (*window).lease.file).read_volatile() };
-        let mount = open.mount();
-        let slot = slots::slot(mount)?;
+        let (mount, thread) = (open.mount(), Thread::get());
+        let slot = slots::slot(thread, mount)?;
         let file = mount.segment().files.get(index as usize)?;
-        // A signal handler that interrupted an access of its thread goes through the mount.
-        if slot.access.load(Ordering::Relaxed) != 0 {
+        if !thread.may_access() {
             return None;
         }
-        slot.access.swap(next_access(index), Ordering::SeqCst);
+        let count = thread.count.get().wrapping_add(1);
+        thread.count.set(count);
+        thread.frame.set(sys::stack_pointer());
+        slot.access.swap(u64::from(count) << 32 | u64::from(index + 1), Ordering::SeqCst);
         if open.window.load(Ordering::SeqCst) == window && get(fd).is_some_and(|now| std::ptr::eq(now, open))
         {
             // SAFETY: the window is in use by the open file, and whoever replaces it sees the announcement.
@@ -53,10 +57,11 @@ impl Access {
                 && file.generation.load(Ordering::SeqCst) == window.lease.generation
                 && window.lease.generation != 0
             {
-                return Some(Self { slot, window, file });
+                return Some(Self { thread, slot, window, file });
             }
         }
         slot.access.store(0, Ordering::Release);
+        thread.frame.set(0);
         None
     }
 }
@@ -65,18 +70,8 @@ impl Drop for Access {
     #[inline]
     fn drop(&mut self) {
         self.slot.access.store(0, Ordering::Release);
+        self.thread.frame.set(0);
     }
-}
-
-/// Returns a value of [`Slot::access`] for a file.
-#[inline]
-fn next_access(file: u32) -> u64 {
-    thread_local! {
-        static COUNT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    }
-    let count = COUNT.get().wrapping_add(1);
-    COUNT.set(count);
-    u64::from(count) << 32 | u64::from(file + 1)
 }
 
 /// Result of a direct access.
@@ -125,6 +120,7 @@ pub(super) fn read(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<
     if !process::is_active() || !open.reads() {
         return None;
     }
+    sys::test_cancel();
     match try_read(fd, open, request) {
         Ok(done) => Some(done),
         Err(refused) => read_later(fd, open, request, &refused),
@@ -135,7 +131,7 @@ pub(super) fn read(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<
 fn read_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refused) -> Option<Direct> {
     let is_granted = match refused {
         Refused::NoLease => {
-            let at = request.at.or_else(|| open.position())?;
+            let at = request.at.or_else(|| open.position.peek(fd))?;
             open.is_due(request.len) && open.ask(fd, at)
         }
         Refused::Unknown(at) => open.renew(fd, *at),
@@ -160,12 +156,12 @@ fn try_read(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct,
     let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
     let lease = &access.window.lease;
     let (from, len) = loop {
-        let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
+        let from = request.at.or_else(|| open.position.get_back(fd)).ok_or(Refused::Other)?;
         let len = access.size().saturating_sub(from).min(request.len as u64) as usize;
         if len > 0 && (from < lease.from || from + len as u64 > lease.to) {
             return Err(Refused::Unknown(from));
         }
-        if request.at.is_some() || open.move_position(from, from + len as u64) {
+        if request.at.is_some() || open.position.replace(from, from + len as u64) {
             break (from, len);
         }
     };
@@ -210,7 +206,7 @@ fn finish(open: &Open, is_positional: bool, from: u64, len: usize, done: usize) 
         return Direct::Done(done);
     }
     if !is_positional {
-        open.move_position(from + len as u64, from + done as u64);
+        open.position.replace(from + len as u64, from + done as u64);
     }
     if done == 0 { Direct::Fault } else { Direct::Done(done) }
 }
@@ -245,6 +241,7 @@ pub(super) fn write(fd: Fd, open: &'static Open, request: Request<'_>) -> Option
     if request.len == 0 || !process::is_active() || !open.writes() {
         return None;
     }
+    sys::test_cancel();
     match try_write(fd, open, request) {
         Ok(done) => Some(done),
         Err(refused) => write_later(fd, open, request, &refused),
@@ -255,7 +252,7 @@ pub(super) fn write(fd: Fd, open: &'static Open, request: Request<'_>) -> Option
 fn write_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refused) -> Option<Direct> {
     let at = match refused {
         Refused::Late(from) => return Some(write_late(fd, open, request, *from)),
-        _ => request.at.or_else(|| open.position())?,
+        _ => request.at.or_else(|| open.position.peek(fd))?,
     };
     let end = at.checked_add(request.len as u64)?;
     let is_granted = match refused {
@@ -300,7 +297,7 @@ fn write_late(fd: Fd, open: &'static Open, request: Request<'_>, from: u64) -> D
     let done = next!(pwritev64(fd: Fd, buffers: *const IoVec, count: i32, at: i64) -> isize);
     if request.at.is_none() {
         let end = from + request.len as u64;
-        open.move_position(end, from + done.max(0) as u64);
+        open.position.replace(end, from + done.max(0) as u64);
     }
     usize::try_from(done).map_or(Direct::Failed, Direct::Done)
 }
@@ -308,7 +305,7 @@ fn write_late(fd: Fd, open: &'static Open, request: Request<'_>, from: u64) -> D
 #[inline]
 fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct, Refused> {
     let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
-    let from = request.at.or_else(|| open.position()).ok_or(Refused::Other)?;
+    let from = request.at.or_else(|| open.position.get_back(fd)).ok_or(Refused::Other)?;
     let end = from.checked_add(request.len as u64).ok_or(Refused::Other)?;
     if !open.mount().is_writable() {
         return Err(Refused::Other);
@@ -324,12 +321,12 @@ fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct
     if !is_written(access.window, from, request.len, open) {
         return Err(if extends { Refused::Behind } else { Refused::Unknown(from) });
     }
-    let lock = WriterLock::take(access.file).ok_or(Refused::Other)?;
+    let lock = WriterLock::take(&access).ok_or(Refused::Other)?;
     if extends {
         zero_gap(&access, open, from)?;
     }
     // Another thread may have moved the position.
-    if request.at.is_none() && !open.move_position(from, end) {
+    if request.at.is_none() && !open.position.replace(from, end) {
         return Err(Refused::Other);
     }
     let done = each_buffer(request.buffers, request.len, |buffer, wanted, done| {
@@ -389,21 +386,30 @@ fn is_written(window: &Window, from: u64, len: usize, open: &Open) -> bool {
 }
 
 /// Excludes other writers of a file until it is dropped.
-struct WriterLock(&'static FileState);
+struct WriterLock<'a>(&'a Access);
 
-impl WriterLock {
+impl<'a> WriterLock<'a> {
     /// Returns `None` if another writer takes long.
     #[inline]
-    fn take(file: &'static FileState) -> Option<Self> {
-        let try_lock = || file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        (try_lock() || wait_for_writer(try_lock)).then(|| Self(file))
+    fn take(access: &'a Access) -> Option<Self> {
+        let file = access.file;
+        let try_lock = || {
+            // In this order: a handler that leaves the access releases the lock, which nobody else has then.
+            let is_taken = file.writer.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            if is_taken {
+                access.thread.writes.set(file);
+            }
+            is_taken
+        };
+        (try_lock() || wait_for_writer(try_lock)).then(|| Self(access))
     }
 }
 
-impl Drop for WriterLock {
+impl Drop for WriterLock<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.writer.store(0, Ordering::Release);
+        self.0.thread.writes.set(std::ptr::null());
+        self.0.file.writer.store(0, Ordering::Release);
     }
 }
 

@@ -2,11 +2,13 @@
 //! cannot serve, goes to the C library.
 
 use super::access::{self, COUNT_MAX, Direct, Request};
-use super::files::{Open, demote_all, duplicated, forget, forget_range, get};
+use super::copy::{self, copy};
+use super::files::{Open, demote_all, duplicated, forget, get, give_up, give_up_range};
 use super::process;
 use super::report::count_through_mount;
 use super::sys::{self, Fd, IoVec, next, set_errno};
 use std::ffi::{c_int, c_long, c_void};
+use std::mem::MaybeUninit;
 
 /// Gives the position of an open file to the kernel.
 pub(super) fn to_kernel(fd: Fd) {
@@ -48,85 +50,66 @@ pub(super) fn result(direct: Direct) -> isize {
 
 /// Returns the result of a call with a position, and counts it if it goes through the mount.
 #[inline]
-pub(super) fn counted(done: Option<Direct>) -> Option<isize> {
+fn counted(done: Option<Direct>) -> Option<isize> {
     if done.is_none() {
         count_through_mount();
     }
     done.map(result)
 }
 
+/// Returns the buffer of a call, if the kernel would not refuse it whatever the file has.
 #[inline]
-pub(super) fn one(base: *mut c_void, len: usize) -> [IoVec; 1] {
-    [IoVec { base, len: len.min(COUNT_MAX) }]
+fn one(base: *mut c_void, len: usize) -> Option<[IoVec; 1]> {
+    (len <= COUNT_MAX && sys::is_user_range(base, len)).then_some([IoVec { base, len }])
+}
+
+/// Returns a position of a call, if the kernel would not refuse it.
+#[inline]
+fn position_of(at: i64, len: usize) -> Option<u64> {
+    (at >= 0 && at.checked_add(len as i64).is_some()).then_some(at as u64)
 }
 
 #[inline]
 pub(super) fn direct_read(fd: Fd, into: *mut c_void, len: usize, at: i64) -> Option<isize> {
-    let (open, at) = (get(fd)?, u64::try_from(at).ok()?);
-    let buffers = one(into, len);
-    let done = access::read(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: Some(at) });
-    counted(done)
+    let open = get(fd)?;
+    let (buffers, at) = (one(into, len)?, position_of(at, len)?);
+    counted(access::read(fd, open, Request { buffers: &buffers, len, at: Some(at) }))
 }
 
 #[inline]
 pub(super) fn direct_write(fd: Fd, from: *const c_void, len: usize, at: i64) -> Option<isize> {
-    let (open, at) = (get(fd)?, u64::try_from(at).ok()?);
-    let buffers = one(from.cast_mut(), len);
-    let done = access::write(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: Some(at) });
-    counted(done)
+    let open = get(fd)?;
+    let (buffers, at) = (one(from.cast_mut(), len)?, position_of(at, len)?);
+    counted(access::write(fd, open, Request { buffers: &buffers, len, at: Some(at) }))
 }
 
 /// Reads at the position of an open file.
 #[inline]
 pub(super) fn read_at_position(fd: Fd, open: &'static Open, into: *mut c_void, len: usize) -> isize {
-    let buffers = one(into, len);
-    if let Some(done) = access::read(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: None }) {
+    if let Some(buffers) = one(into, len)
+        && let Some(done) = access::read(fd, open, Request { buffers: &buffers, len, at: None })
+    {
         return result(done);
     }
-    through_mount(open, buffers[0].len, |at| match at {
-        Some(at) => {
-            let at = at as i64;
-            next!(pread64(fd: Fd, into: *mut c_void, len: usize, at: i64) -> isize)
-        }
-        None => next!(read(fd: Fd, into: *mut c_void, len: usize) -> isize),
-    })
+    through_mount(fd, open, || next!(read(fd: Fd, into: *mut c_void, len: usize) -> isize))
 }
 
 /// Writes at the position of an open file.
 #[inline]
 pub(super) fn write_at_position(fd: Fd, open: &'static Open, from: *const c_void, len: usize) -> isize {
-    let buffers = one(from.cast_mut(), len);
-    if let Some(done) = access::write(fd, open, Request { buffers: &buffers, len: buffers[0].len, at: None })
+    if let Some(buffers) = one(from.cast_mut(), len)
+        && let Some(done) = access::write(fd, open, Request { buffers: &buffers, len, at: None })
     {
         return result(done);
     }
-    through_mount(open, buffers[0].len, |at| match at {
-        Some(at) => {
-            let at = at as i64;
-            next!(pwrite64(fd: Fd, from: *const c_void, len: usize, at: i64) -> isize)
-        }
-        None => next!(write(fd: Fd, from: *const c_void, len: usize) -> isize),
-    })
+    through_mount(fd, open, || next!(write(fd: Fd, from: *const c_void, len: usize) -> isize))
 }
 
-/// Makes a call at the position of an open file through the mount. The range is taken first, so that no two
-/// threads get the same one.
+/// Makes a call at the position of an open file through the mount.
 #[cold]
-pub(super) fn through_mount(open: &Open, len: usize, call: impl Fn(Option<u64>) -> isize) -> isize {
-    loop {
-        let Some(at) = open.position() else {
-            count_through_mount();
-            return call(None);
-        };
-        let end = at.saturating_add(len as u64).min(i64::MAX as u64);
-        if !open.move_position(at, end) {
-            continue;
-        }
-        count_through_mount();
-        let done = call(Some(at));
-        open.move_position(end, at + done.max(0) as u64);
-        return done;
-    }
+fn through_mount(fd: Fd, open: &Open, call: impl FnOnce() -> isize) -> isize {
+    count_through_mount();
+    open.position.in_kernel(fd, call)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,16 +118,37 @@ pub(super) enum Direction {
     Write,
 }
 
-/// Returns the buffers of a call with their total length, if the kernel would accept them.
-pub(super) fn buffers_of<'a>(buffers: *const IoVec, count: c_int) -> Option<(&'a [IoVec], usize)> {
-    const IOV_MAX: c_int = 1024;
-    if buffers.is_null() || !(1..=IOV_MAX).contains(&count) {
+/// Maximum number of buffers of a direct call: they are copied to the stack, which may be that of a signal handler.
+const BUFFERS_MAX: usize = 64;
+
+/// Calls `access` with the buffers of a call and their total length, if the kernel would accept them.
+fn with_buffers<T>(
+    open: &Open,
+    buffers: *const IoVec,
+    count: c_int,
+    access: impl FnOnce(&[IoVec], usize) -> Option<T>,
+) -> Option<T> {
+    let count = usize::try_from(count).ok().filter(|count| (1..=BUFFERS_MAX).contains(count))?;
+    // The handler of faults is needed below.
+    if !open.has_slot() {
         return None;
     }
-    // SAFETY: the program passes this many buffers.
-    let buffers = unsafe { std::slice::from_raw_parts(buffers, count as usize) };
-    let len = buffers.iter().try_fold(0_usize, |sum, buffer| sum.checked_add(buffer.len))?;
-    (len <= COUNT_MAX).then_some((buffers, len))
+    let mut copied = [const { MaybeUninit::<IoVec>::uninit() }; BUFFERS_MAX];
+    let (into, bytes) = (copied.as_mut_ptr().cast::<u8>(), count * size_of::<IoVec>());
+    // SAFETY: there is room for this many; a bad source ends the copy.
+    if unsafe { copy(into, buffers.cast(), bytes) } < bytes {
+        return None;
+    }
+    // SAFETY: this many were written, and all bits are valid.
+    let buffers = unsafe { std::slice::from_raw_parts(copied.as_ptr().cast::<IoVec>(), count) };
+    let mut len = 0_usize;
+    for buffer in buffers {
+        len = len.checked_add(buffer.len).filter(|len| *len <= COUNT_MAX)?;
+        if !sys::is_user_range(buffer.base, buffer.len) {
+            return None;
+        }
+    }
+    access(buffers, len)
 }
 
 pub(super) fn direct_vector(
@@ -167,16 +171,18 @@ pub(super) fn vector(
     at: i64,
     direction: Direction,
 ) -> Option<isize> {
-    let (open, at) = (get(fd)?, u64::try_from(at).ok()?);
-    let (buffers, len) = buffers_of(buffers, count)?;
-    let done = direct_vector(fd, open, Request { buffers, len, at: Some(at) }, direction);
+    let open = get(fd)?;
+    let done = with_buffers(open, buffers, count, |buffers, len| {
+        let at = position_of(at, len)?;
+        direct_vector(fd, open, Request { buffers, len, at: Some(at) }, direction)
+    });
     if done.is_none() {
         count_through_mount();
     }
     done
 }
 
-/// Reads or writes at the position of an open file. `None`: the kernel has the position.
+/// Reads or writes at the position of an open file. `None`: the descriptor is not in the table.
 pub(super) fn vector_at_position(
     fd: Fd,
     buffers: *const IoVec,
@@ -184,25 +190,14 @@ pub(super) fn vector_at_position(
     direction: Direction,
 ) -> Option<isize> {
     let open = get(fd)?;
-    let Some((parts, len)) = buffers_of(buffers, count) else {
-        to_kernel(fd);
-        return None;
-    };
-    if let Some(done) = direct_vector(fd, open, Request { buffers: parts, len, at: None }, direction) {
-        return Some(done);
-    }
-    open.position()?;
-    Some(through_mount(open, len, |at| match (at, direction) {
-        (Some(at), Direction::Read) => {
-            let at = at as i64;
-            next!(preadv64(fd: Fd, buffers: *const IoVec, count: c_int, at: i64) -> isize)
-        }
-        (Some(at), Direction::Write) => {
-            let at = at as i64;
-            next!(pwritev64(fd: Fd, buffers: *const IoVec, count: c_int, at: i64) -> isize)
-        }
-        (None, Direction::Read) => next!(readv(fd: Fd, buffers: *const IoVec, count: c_int) -> isize),
-        (None, Direction::Write) => next!(writev(fd: Fd, buffers: *const IoVec, count: c_int) -> isize),
+    let done = with_buffers(open, buffers, count, |buffers, len| {
+        direct_vector(fd, open, Request { buffers, len, at: None }, direction)
+    });
+    Some(done.unwrap_or_else(|| {
+        through_mount(fd, open, || match direction {
+            Direction::Read => next!(readv(fd: Fd, buffers: *const IoVec, count: c_int) -> isize),
+            Direction::Write => next!(writev(fd: Fd, buffers: *const IoVec, count: c_int) -> isize),
+        })
     }))
 }
 
@@ -236,7 +231,7 @@ pub(super) fn vector_with_flags(
 pub(super) fn seek(fd: Fd, by: i64, whence: c_int, call: impl Fn() -> i64) -> i64 {
     let Some(open) = get(fd) else { return call() };
     loop {
-        let Some(at) = open.position() else { return call() };
+        let Some(at) = open.position.get() else { return open.position.in_kernel(fd, call) };
         let to = match whence {
             sys::SEEK_SET => Some(by),
             sys::SEEK_CUR => (at as i64).checked_add(by),
@@ -250,17 +245,29 @@ pub(super) fn seek(fd: Fd, by: i64, whence: c_int, call: impl Fn() -> i64) -> i6
             }
         };
         match to {
-            None => {
-                set_errno(sys::EOVERFLOW);
-                return -1;
+            Some(to) if to >= 0 => {
+                if open.position.replace(at, to as u64) {
+                    return to;
+                }
             }
-            Some(to) if to < 0 => {
+            _ => {
                 set_errno(sys::EINVAL);
                 return -1;
             }
-            Some(to) if open.move_position(at, to as u64) => return to,
-            Some(_) => {}
         }
+    }
+}
+
+/// Lets the kernel know the position and the size for a call that does not change the position.
+pub(super) fn show_position(fd: Fd) {
+    if let Some(open) = get(fd)
+        && let Some(at) = open.position.get()
+    {
+        let errno = sys::errno();
+        // SAFETY: the call uses no memory of the program.
+        unsafe { sys::raw_call(sys::SYS_LSEEK, fd as usize, at as usize, sys::SEEK_SET as usize) };
+        open.refresh_size(fd);
+        set_errno(errno);
     }
 }
 
@@ -282,15 +289,7 @@ pub(super) fn control(fd: Fd, command: c_int, call: impl Fn() -> c_int) -> c_int
         }
         // Locks can be relative to the position, and to the size.
         sys::F_GETLK..=sys::F_SETLKW | sys::F_OFD_GETLK..=sys::F_OFD_SETLKW => {
-            if let Some(open) = get(fd)
-                && let Some(at) = open.position()
-            {
-                let (at, whence) = (at as i64, sys::SEEK_SET);
-                let errno = sys::errno();
-                next!(lseek(fd: Fd, at: i64, whence: c_int) -> i64);
-                open.refresh_size(fd);
-                set_errno(errno);
-            }
+            show_position(fd);
             call()
         }
         _ => call(),
@@ -303,15 +302,22 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
     const DUP2: c_long = 33;
     const DUP3: c_long = 292;
     const CLOSE_RANGE: c_long = 436;
+    const FCNTL: c_long = 72;
     const IO_URING_SETUP: c_long = 425;
     const UNSHARE: c_long = 272;
+    const RT_SIGACTION: c_long = 13;
+    const RT_SIGPROCMASK: c_long = 14;
     match number {
         CLOSE => forget(a as Fd),
         DUP2 | DUP3 => {
             to_kernel(a as Fd);
-            forget(b as Fd);
+            give_up(b as Fd);
         }
-        CLOSE_RANGE => forget_range(a as u32, b as u32),
+        CLOSE_RANGE => give_up_range(a as u32, b as u32),
+        FCNTL => give_up(a as Fd),
+        // The handler of faults, and whether they are blocked, would not be known.
+        RT_SIGACTION if copy::is_fault(a as c_int) => leave(),
+        RT_SIGPROCMASK => leave(),
         // Threads and timers do not concern files.
         202 | 186 | 39 | 24 | 228 | 230 | 318 | 332 => {}
         IO_URING_SETUP | UNSHARE => leave(),

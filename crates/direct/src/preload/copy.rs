@@ -1,7 +1,9 @@
 //! Copies between memory of the program and the medium, which end at an address that is not mapped
 //! instead of killing the program: read(2) and write(2) return EFAULT for such a buffer.
 
+use super::mounts;
 use super::sys::{self, next, set_errno};
+use super::thread::Thread;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
@@ -152,6 +154,11 @@ static SEGV: Chained = Chained::new();
 static BUS: Chained = Chained::new();
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
+/// Returns `true` for the signals of faults.
+pub(super) fn is_fault(signal: c_int) -> bool {
+    chained(signal).is_some()
+}
+
 fn chained(signal: c_int) -> Option<&'static Chained> {
     match signal {
         SIGSEGV => Some(&SEGV),
@@ -161,7 +168,7 @@ fn chained(signal: c_int) -> Option<&'static Chained> {
 }
 
 /// Bits of the two signals in a set.
-const FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
+pub(super) const FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
 fn real_sigaction(signal: c_int, new: *const SigAction, old: *mut SigAction) -> c_int {
     next!(sigaction(signal: c_int, new: *const SigAction, old: *mut SigAction) -> c_int)
@@ -249,12 +256,15 @@ unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void) {
             }
             // The end of the signal restores the mask.
             real_mask(SIG_BLOCK, &raw const mask, std::ptr::null_mut());
+            let thread = Thread::get();
+            let was_in_handler = thread.in_handler.replace(true);
             // SAFETY: the program installed a handler with this signature; without SA_SIGINFO it uses the first argument.
             unsafe {
                 let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
                     std::mem::transmute::<usize, _>(handler);
                 handler(signal, info, context);
             }
+            thread.in_handler.set(was_in_handler);
         }
     }
 }
@@ -266,7 +276,13 @@ unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void) {
 #[cfg_attr(frit_preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *mut SigAction) -> c_int {
     let Some(chained) = chained(signal).filter(|_| INSTALLED.load(Ordering::Acquire)) else {
-        return real_sigaction(signal, new, old);
+        if new.is_null() || !mounts::has_mounts() {
+            return real_sigaction(signal, new, old);
+        }
+        // SAFETY: the program passes an action. Its handler may access files.
+        let mut new = unsafe { *new };
+        new.mask[0] &= !FAULTS;
+        return real_sigaction(signal, &raw const new, old);
     };
     let before = chained.get();
     // SAFETY: the program's pointers are valid or null.
@@ -281,21 +297,44 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *m
     0
 }
 
-/// signal(2) of the program.
-///
-/// # Safety
-/// As for signal(2).
-#[cfg_attr(frit_preload, unsafe(no_mangle))]
-pub unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
-    let Some(chained) = chained(signal).filter(|_| INSTALLED.load(Ordering::Acquire)) else {
-        return next!(signal(signal: c_int, handler: usize) -> usize);
-    };
-    if handler == SIG_ERR {
-        set_errno(sys::EINVAL);
-        return SIG_ERR;
-    }
+/// Defines a function that sets the handler of a signal, with the flags of the C library.
+macro_rules! set_handler {
+    ($($name:ident: $flags:expr),* $(,)?) => {$(
+        #[doc = concat!("Stands in for `", stringify!($name), "` of the C library.")]
+        ///
+        /// # Safety
+        /// As for signal(2).
+        #[cfg_attr(frit_preload, unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(signal: c_int, handler: usize) -> usize {
+            match chained(signal).filter(|_| INSTALLED.load(Ordering::Acquire)) {
+                Some(chained) => replace_handler(chained, handler, $flags),
+                None => next!($name(signal: c_int, handler: usize) -> usize),
+            }
+        }
+    )*};
+}
+
+set_handler! {
+    signal: SA_RESTART,
+    bsd_signal: SA_RESTART,
+    ssignal: SA_RESTART,
+    sysv_signal: SA_RESETHAND | SA_NODEFER,
+    __sysv_signal: SA_RESETHAND | SA_NODEFER,
+    sigset: 0,
+}
+
+fn replace_handler(chained: &Chained, handler: usize, flags: c_int) -> usize {
+    /// Asks `sigset` to block the signal, which a fault never is.
+    const SIG_HOLD: usize = 2;
     let before = chained.get().handler;
-    chained.set(&SigAction { handler, mask: [0; SET_WORDS], flags: SA_RESTART, restorer: 0 });
+    match handler {
+        SIG_ERR => {
+            set_errno(sys::EINVAL);
+            return SIG_ERR;
+        }
+        SIG_HOLD => {}
+        _ => chained.set(&SigAction { handler, mask: [0; SET_WORDS], flags, restorer: 0 }),
+    }
     before
 }
 

@@ -4,7 +4,7 @@ use super::calls::{
     Direction, control, direct_read, direct_write, leave, note_map, read_at_position, seek, to_kernel,
     vector, vector_at_position, vector_with_flags, write_at_position,
 };
-use super::files::{demote_all, duplicated, forget, forget_range, get, opened};
+use super::files::{demote_all, duplicated, forget, get, give_up, give_up_range, opened};
 use super::sys::{self, Fd, IoVec, next, set_errno};
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -76,12 +76,12 @@ stand_in! {
             leave();
         }
         if flags & CLOSE_RANGE_CLOEXEC == 0 {
-            forget_range(first, last);
+            give_up_range(first, last);
         }
         next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int)
     }
     fn closefrom(first: c_int) -> () {
-        forget_range(first.max(0) as u32, u32::MAX);
+        give_up_range(first.max(0) as u32, u32::MAX);
         next!(closefrom(first: c_int) -> ())
     }
     fn dup(old: Fd) -> c_int {
@@ -95,7 +95,7 @@ stand_in! {
         if old == new {
             return next!(dup2(old: Fd, new: Fd) -> c_int);
         }
-        forget(new);
+        give_up(new);
         let result = next!(dup2(old: Fd, new: Fd) -> c_int);
         if result >= 0 {
             duplicated(old, new);
@@ -104,7 +104,7 @@ stand_in! {
     }
     fn dup3(old: Fd, new: Fd, flags: c_int) -> c_int {
         if old != new {
-            forget(new);
+            give_up(new);
         }
         let result = next!(dup3(old: Fd, new: Fd, flags: c_int) -> c_int);
         if result >= 0 {
@@ -238,6 +238,45 @@ stand_in! {
         to_kernel(to);
         to_kernel(from);
         next!(copy_file_range(from: Fd, from_at: *mut i64, to: Fd, to_at: *mut i64, len: usize, flags: c_uint) -> isize)
+    }
+    // Names that the C library exports for other libraries.
+    fn __open(path: *const u8, flags: c_int, mode: c_uint) -> c_int {
+        entered(next!(__open(path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+    }
+    fn __open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int {
+        entered(next!(__open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+    }
+    fn __close(fd: Fd) -> c_int {
+        forget(fd);
+        next!(__close(fd: Fd) -> c_int)
+    }
+    fn __dup2(old: Fd, new: Fd) -> c_int {
+        // SAFETY: the caller's.
+        unsafe { dup2(old, new) }
+    }
+    fn __fcntl(fd: Fd, command: c_int, argument: usize) -> c_int {
+        // SAFETY: the caller's.
+        unsafe { fcntl(fd, command, argument) }
+    }
+    fn __read(fd: Fd, into: *mut c_void, len: usize) -> isize {
+        // SAFETY: the caller's.
+        unsafe { read(fd, into, len) }
+    }
+    fn __write(fd: Fd, from: *const c_void, len: usize) -> isize {
+        // SAFETY: the caller's.
+        unsafe { write(fd, from, len) }
+    }
+    fn __pread64(fd: Fd, into: *mut c_void, len: usize, at: i64) -> isize {
+        // SAFETY: the caller's.
+        unsafe { pread64(fd, into, len, at) }
+    }
+    fn __pwrite64(fd: Fd, from: *const c_void, len: usize, at: i64) -> isize {
+        // SAFETY: the caller's.
+        unsafe { pwrite64(fd, from, len, at) }
+    }
+    fn __lseek(fd: Fd, by: i64, whence: c_int) -> i64 {
+        // SAFETY: the caller's.
+        unsafe { lseek(fd, by, whence) }
     }
     fn clone(
         run: *const c_void, stack: *mut c_void, flags: c_int, argument: *mut c_void, a: usize, b: usize, c: usize,

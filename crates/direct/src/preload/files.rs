@@ -3,20 +3,20 @@
 //! comes late finds a value that it can check.
 
 use super::mounts::{self, Mount};
+use super::position::Position;
 use super::process::{self, Exclusive};
 use super::slots;
 use super::status::file_status;
-use super::sys::{self, Fd, next};
+use super::sys::{self, Fd};
+use super::thread::Thread;
 use crate::messages::{END, EXTENTS, Extent, LEASE, Lease};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Descriptors from this number on are left to the kernel.
 const FDS: usize = 1 << 16;
 /// First descriptor that is looked at: the C library closes and replaces the standard ones itself.
 const FIRST: Fd = 3;
-/// Value of [`Open::position`] if the kernel has the position.
-const IN_KERNEL: i64 = -1;
 /// Accesses of a file before a lease is asked for, and the length of an access that needs no others
 /// before it. A lease costs about as much as ten requests.
 const ACCESSES_MIN: u32 = 8;
@@ -68,8 +68,8 @@ pub(super) enum Piece<'a> {
 /// An open file (`struct file` of the kernel), which several descriptors can refer to.
 #[repr(align(64))]
 pub(super) struct Open {
-    /// Position of read(2) and write(2), or [`IN_KERNEL`].
-    position: AtomicI64,
+    /// Position of read(2) and write(2).
+    pub(super) position: Position,
     pub(super) window: AtomicPtr<Window>,
     /// Index of the extent that was used last.
     pub(super) hint: AtomicU32,
@@ -112,8 +112,10 @@ pub(super) fn get(fd: Fd) -> Option<&'static Open> {
 pub(super) fn opened(fd: Fd, flags: c_int) {
     const REGULAR: u32 = 0o100_000;
     const TYPE: u32 = 0o170_000;
+    let access = flags & sys::O_ACCMODE;
     let other = sys::O_APPEND | sys::O_DSYNC | (sys::O_SYNC & !sys::O_DSYNC) | sys::O_PATH;
-    if fd < FIRST || fd as usize >= FDS || flags & other != 0 || !mounts::has_mounts() {
+    if fd < FIRST || fd as usize >= FDS || flags & other != 0 || access > sys::O_RDWR || !mounts::has_mounts()
+    {
         return;
     }
     let Some(status) = file_status(fd) else { return };
@@ -122,8 +124,7 @@ pub(super) fn opened(fd: Fd, flags: c_int) {
     }
     let Some(mount) = mounts::mount_of(status.device) else { return };
     let Some(open) = take_open() else { return };
-    let access = flags & sys::O_ACCMODE;
-    open.position.store(0, Ordering::Relaxed);
+    open.position.reset();
     open.window.store(std::ptr::null_mut(), Ordering::Relaxed);
     open.hint.store(0, Ordering::Relaxed);
     open.users.store(1, Ordering::Relaxed);
@@ -190,12 +191,38 @@ pub(super) fn forget(fd: Fd) {
     FREE_OPENS.store(std::ptr::from_ref(open).cast_mut(), Ordering::Relaxed);
 }
 
-/// Removes the descriptors from `first` to `last`.
-pub(super) fn forget_range(first: u32, last: u32) {
+/// Removes a descriptor that a call may replace, or leave as it is if it fails: the kernel gets the position.
+pub(super) fn give_up(fd: Fd) {
+    if let Some(open) = get(fd) {
+        let errno = sys::errno();
+        open.demote(fd);
+        forget(fd);
+        sys::set_errno(errno);
+    }
+}
+
+/// Removes the descriptors from `first` to `last`, as [`give_up`] does.
+pub(super) fn give_up_range(first: u32, last: u32) {
     let end = (last as usize).saturating_add(1).min(HIGHEST.load(Ordering::Acquire));
     for fd in first as usize..end {
-        forget(fd as Fd);
+        give_up(fd as Fd);
     }
+}
+
+/// Puts the table in order in a child of fork(2): moves of other threads of the parent never end.
+pub(super) fn end_moves() {
+    for open in &TABLE[..HIGHEST.load(Ordering::Acquire)] {
+        let open = open.load(Ordering::Acquire);
+        if !open.is_null() {
+            // SAFETY: memory of open files is never freed.
+            unsafe { &*open }.position.end_move();
+        }
+    }
+}
+
+/// Returns `true` if there may be descriptors in the table.
+pub(super) fn has_opens() -> bool {
+    HIGHEST.load(Ordering::Acquire) > 0
 }
 
 /// Enters `new` as another descriptor of the open file of `old`.
@@ -232,6 +259,14 @@ pub(super) fn demote_all() {
 }
 
 impl Open {
+    /// Returns `true` if there may be a lease, and this thread has a slot, so that it can receive faults.
+    #[inline]
+    pub(super) fn has_slot(&self) -> bool {
+        !self.window.load(Ordering::Acquire).is_null()
+            && slots::slot(Thread::get(), self.mount()).is_some()
+            && Thread::get().may_access()
+    }
+
     pub(super) fn reads(&self) -> bool {
         self.reads.load(Ordering::Relaxed)
     }
@@ -245,27 +280,9 @@ impl Open {
         unsafe { &*self.mount.load(Ordering::Relaxed) }
     }
 
-    /// Returns the position, or `None` if the kernel has it.
-    #[inline]
-    pub(super) fn position(&self) -> Option<u64> {
-        u64::try_from(self.position.load(Ordering::Acquire)).ok()
-    }
-
-    /// Moves the position from `from` to `to`. Returns `false` if another thread has moved it, or has given it
-    /// to the kernel.
-    #[inline]
-    pub(super) fn move_position(&self, from: u64, to: u64) -> bool {
-        self.position.compare_exchange(from as i64, to as i64, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Gives the position to the kernel, and the size with it.
+    /// Gives the position to the kernel for good, and the size with it.
     pub(super) fn demote(&self, fd: Fd) {
-        let at = self.position.swap(IN_KERNEL, Ordering::SeqCst);
-        if at != IN_KERNEL {
-            self.report_size(fd);
-            let whence = sys::SEEK_SET;
-            next!(lseek(fd: c_int, at: i64, whence: c_int) -> i64);
-        }
+        self.position.give(fd, || self.report_size(fd));
     }
 
     /// Notes that the program maps the file.
@@ -298,7 +315,7 @@ impl Open {
     /// map, and the size is not limited.
     pub(super) fn may_extend(&self) -> bool {
         self.extends.load(Ordering::Relaxed)
-            && self.position.load(Ordering::SeqCst) != IN_KERNEL
+            && !self.position.is_given()
             && !self.is_mapped.load(Ordering::SeqCst)
             && !process::is_size_limited()
     }
@@ -391,8 +408,9 @@ impl Open {
         lease.from = at;
         lease.to = to;
         // SAFETY: the request has this argument.
-        let granted = unsafe { sys::ioctl(fd, u64::from(LEASE), std::ptr::from_mut(lease)) } == 0
-            && (lease.file as usize) < crate::segment::FILES;
+        let answered = unsafe { sys::ioctl(fd, u64::from(LEASE), std::ptr::from_mut(lease)) } == 0;
+        let is_same_mount = answered && self.mount().is_mount_of(lease);
+        let granted = is_same_mount && (lease.file as usize) < crate::segment::FILES;
         let old = if granted { self.window.swap(window, Ordering::SeqCst) } else { window };
         retire(old);
         granted

@@ -5,13 +5,13 @@ use super::process::{self, Exclusive};
 use super::status::{FileStatus, file_status};
 use super::sys::{self, Fd, next};
 use crate::environment::DEVICES;
-use crate::messages::{Extent, INFO, Info, POSSIBLE, REGISTER, Registration};
+use crate::messages::{Extent, INFO, Info, Lease, POSSIBLE, REGISTER, Registration};
 use crate::segment::{MAGIC, SUFFIX, Segment, Slot};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Maximum number of mounts.
-const MOUNTS: usize = 8;
+pub(super) const MOUNTS: usize = 8;
 /// Number of bytes whose page table entries are made at once.
 const TOUCH: u64 = 2 << 20;
 
@@ -27,6 +27,8 @@ pub(super) struct Mount {
     touched: AtomicPtr<AtomicU64>,
     client: AtomicU32,
     process: AtomicU32,
+    /// Position in the list.
+    index: AtomicU32,
     /// Value of [`ANCESTORS`] at the registration, plus 1.
     registered: AtomicU32,
     is_refused: AtomicBool,
@@ -43,6 +45,7 @@ impl Mount {
             touched: AtomicPtr::new(std::ptr::null_mut()),
             client: AtomicU32::new(0),
             process: AtomicU32::new(0),
+            index: AtomicU32::new(0),
             registered: AtomicU32::new(0),
             is_refused: AtomicBool::new(false),
         }
@@ -55,6 +58,12 @@ impl Mount {
         unsafe { &*self.segment.load(Ordering::Acquire) }
     }
 
+    /// Returns the position in the list of mounts.
+    #[inline]
+    pub(super) fn index(&self) -> usize {
+        self.index.load(Ordering::Relaxed) as usize
+    }
+
     /// Returns `true` if this process is registered.
     #[inline]
     pub(super) fn is_registered(&self) -> bool {
@@ -64,6 +73,16 @@ impl Mount {
     /// Returns the owner of the slots of this process.
     pub(super) fn owner(&self) -> u64 {
         Slot::owner_of(self.client.load(Ordering::Relaxed), self.process.load(Ordering::Relaxed))
+    }
+
+    /// Returns `true` if a lease is for the image that is mapped. If another mount has got the device number of a
+    /// killed one, direct access ends in this process.
+    pub(super) fn is_mount_of(&self, lease: &Lease) -> bool {
+        let is_same = self.segment().head.identity.load(Ordering::Relaxed) == lease.segment;
+        if !is_same {
+            self.is_refused.store(true, Ordering::Release);
+        }
+        is_same
     }
 
     /// Returns `true` if the shared memory is mapped.
@@ -256,6 +275,7 @@ fn read_environment() -> i32 {
             let number = std::str::from_utf8(word).ok().and_then(|word| u64::from_str_radix(word, 16).ok());
             if let (Some(number), Some(mount)) = (number, LIST.get(count)) {
                 mount.device.store(number, Ordering::Relaxed);
+                mount.index.store(count as u32, Ordering::Relaxed);
                 count += 1;
             }
         }

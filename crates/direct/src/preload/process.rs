@@ -1,6 +1,6 @@
 //! Phase of this process: whether its table of descriptors is right, after fork, vfork and others.
 
-use super::sys;
+use super::{files, sys};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// Phase of the process.
@@ -79,6 +79,7 @@ fn check_phase() -> bool {
         FORKED => {
             // The only thread of a child. What others held in the parent is free here.
             BUSY.store(false, Ordering::Release);
+            files::end_moves();
             ANCESTORS.fetch_add(1, Ordering::AcqRel);
             PROCESS.store(sys::process(), Ordering::Relaxed);
             phase.store(ACTIVE, Ordering::Release);

@@ -4,41 +4,28 @@ use super::copy;
 use super::mounts::{Mount, mounts};
 use super::process;
 use super::sys;
+use super::thread::Thread;
 use crate::segment::{SLOTS, Slot};
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-thread_local! {
-    /// Slot of this thread with the mount that it belongs to and [`ANCESTORS`] at that time.
-    static SLOT: Cell<(*const Slot, *const Mount, u32)> =
-        const { Cell::new((std::ptr::null(), std::ptr::null(), 0)) };
-}
-
-/// Returns the slot of this thread for a mount that was prepared.
+/// Returns the slot of a thread for a mount that was prepared.
 #[inline]
-pub(super) fn slot(mount: &'static Mount) -> Option<&'static Slot> {
-    let (slot, of, ancestors) = SLOT.get();
-    if std::ptr::eq(of, mount) && ancestors == process::ancestors() {
+pub(super) fn slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
+    let slot = thread.slots.get(mount.index())?.get();
+    if !slot.is_null() && thread.ancestors.get() == process::ancestors() {
         // SAFETY: slots are in shared memory, which is never unmapped.
         return Some(unsafe { &*slot });
     }
-    find_slot(mount)
+    find_slot(thread, mount)
 }
 
 #[cold]
-fn find_slot(mount: &'static Mount) -> Option<&'static Slot> {
-    if !mount.is_registered() {
+fn find_slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
+    if !mount.is_registered() || thread.frame.get() != 0 {
         return None;
     }
-    let (old, _, ancestors) = SLOT.get();
-    if !old.is_null() && ancestors == process::ancestors() {
-        // SAFETY: as in `slot`. A thread that uses several mounts has one slot at a time.
-        let old = unsafe { &*old };
-        if old.access.load(Ordering::Relaxed) != 0 {
-            return None;
-        }
-        old.owner.store(0, Ordering::Release);
-        SLOT.set((std::ptr::null(), std::ptr::null(), 0));
+    if thread.ancestors.replace(process::ancestors()) != process::ancestors() {
+        thread.slots.iter().for_each(|slot| slot.set(std::ptr::null()));
     }
     let segment = mount.segment();
     let owner = mount.owner();
@@ -71,7 +58,7 @@ fn find_slot(mount: &'static Mount) -> Option<&'static Slot> {
     slot.thread.store(u64::from(sys::thread()), Ordering::Release);
     segment.head.slots_used.fetch_max(index as u32 + 1, Ordering::SeqCst);
     copy::unblock();
-    SLOT.set((slot, mount, process::ancestors()));
+    thread.slots.get(mount.index())?.set(slot);
     Some(slot)
 }
 

@@ -47,7 +47,6 @@ pub(super) const F_DUPFD_CLOEXEC: c_int = 1030;
 
 pub(super) const EFAULT: c_int = 14;
 pub(super) const EINVAL: c_int = 22;
-pub(super) const EOVERFLOW: c_int = 75;
 
 pub(super) const PROT_READ: c_int = 1;
 pub(super) const PROT_WRITE: c_int = 2;
@@ -61,6 +60,8 @@ pub(super) const MADV_POPULATE_WRITE: c_int = 23;
 pub(super) const CLOCK_REALTIME_COARSE: c_int = 5;
 
 pub(super) const SYS_CLOSE: c_long = 3;
+pub(super) const SYS_LSEEK: c_long = 8;
+pub(super) const SYS_NANOSLEEP: c_long = 35;
 pub(super) const SYS_GETPID: c_long = 39;
 pub(super) const SYS_GETRLIMIT: c_long = 97;
 pub(super) const SYS_GETTID: c_long = 186;
@@ -135,6 +136,16 @@ pub(super) use next;
 /// # Safety
 /// As for the system call.
 pub(super) unsafe fn raw_call(number: c_long, a: usize, b: usize, c: usize) -> isize {
+    // SAFETY: the caller's.
+    unsafe { raw_call_of_six(number, [a, b, c, 0, 0, 0]) }
+}
+
+/// As [`raw_call`], with six arguments.
+///
+/// # Safety
+/// As for the system call.
+pub(super) unsafe fn raw_call_of_six(number: c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
     let result: isize;
     // SAFETY: the caller's.
     unsafe {
@@ -144,6 +155,9 @@ pub(super) unsafe fn raw_call(number: c_long, a: usize, b: usize, c: usize) -> i
             in("rdi") a,
             in("rsi") b,
             in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            in("r9") f,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack)
@@ -189,4 +203,95 @@ pub(super) fn coarse_time() -> i64 {
     // SAFETY: `now` is valid for writing.
     unsafe { clock_gettime(CLOCK_REALTIME_COARSE, &raw mut now) };
     now.sec * 1_000_000_000 + now.nsec
+}
+
+/// All signals of this thread are blocked until it is dropped.
+pub(super) struct BlockedSignals(u64);
+
+impl BlockedSignals {
+    pub(super) fn new() -> Self {
+        const SIG_BLOCK: usize = 0;
+        let (all, mut old) = (u64::MAX, 0_u64);
+        // SAFETY: the kernel reads and writes sets of this size.
+        unsafe { set_mask(SIG_BLOCK, &raw const all, &raw mut old) };
+        Self(old)
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        const SIG_SETMASK: usize = 2;
+        // SAFETY: as above.
+        unsafe { set_mask(SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Returns the signals that this thread blocks.
+pub(super) fn blocked_signals() -> u64 {
+    let mut now = 0_u64;
+    // SAFETY: the kernel writes a set of this size.
+    unsafe { set_mask(0, std::ptr::null(), &raw mut now) };
+    now
+}
+
+/// Changes the blocked signals of this thread, also those that the C library keeps for itself.
+///
+/// # Safety
+/// As for rt_sigprocmask(2), with sets of 8 bytes.
+unsafe fn set_mask(how: usize, new: *const u64, old: *mut u64) {
+    const SYS_RT_SIGPROCMASK: c_long = 14;
+    // SAFETY: the caller's.
+    unsafe { raw_call_of_six(SYS_RT_SIGPROCMASK, [how, new as usize, old as usize, size_of::<u64>(), 0, 0]) };
+}
+
+/// Reads memory of the program at an address that it gave. `None`: it is not mapped.
+pub(super) fn read_word(at: usize) -> Option<usize> {
+    const SYS_PROCESS_VM_READV: c_long = 310;
+    let mut word = 0_usize;
+    let into = IoVec { base: (&raw mut word).cast(), len: size_of::<usize>() };
+    let from = IoVec { base: at as *mut c_void, len: size_of::<usize>() };
+    let arguments = [process() as usize, (&raw const into) as usize, 1, (&raw const from) as usize, 1, 0];
+    // SAFETY: the kernel writes the word, and finds out whether the other address is valid.
+    let read = unsafe { raw_call_of_six(SYS_PROCESS_VM_READV, arguments) };
+    (read == size_of::<usize>() as isize).then_some(word)
+}
+
+/// Ends this thread if it was canceled, as functions that are cancellation points do (pthreads(7)). Nothing that
+/// has to be dropped may be in use: the C library unwinds the stack.
+#[inline]
+pub(super) fn test_cancel() {
+    static TEST: Next = Next::new(c"pthread_testcancel");
+    let test = TEST.address();
+    if test != 0 {
+        // SAFETY: the function has no arguments.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(test)() };
+    }
+}
+
+/// End of the addresses of programs: the kernel refuses buffers that end behind it, whatever is read.
+const USER_END: usize = 0x7fff_ffff_f000;
+
+/// Returns `true` if a buffer is within the addresses of programs.
+#[inline]
+pub(super) fn is_user_range(base: *const c_void, len: usize) -> bool {
+    len <= USER_END && base as usize <= USER_END - len
+}
+
+/// Returns the stack pointer.
+#[inline]
+pub(super) fn stack_pointer() -> usize {
+    let at: usize;
+    // SAFETY: only a register is read.
+    unsafe { std::arch::asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags)) };
+    at
+}
+
+/// Returns the value by which the C library hides addresses in a `jmp_buf` (`pointer_guard` of `tcbhead_t`).
+pub(super) fn pointer_guard() -> usize {
+    let guard: usize;
+    // SAFETY: the word is in the control block of each thread.
+    unsafe {
+        std::arch::asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly, preserves_flags))
+    };
+    guard
 }

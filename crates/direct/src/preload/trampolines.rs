@@ -3,10 +3,11 @@
 //! they are, also those of variadic functions, and vfork(2) returns twice to its caller: the code jumps
 //! to the C library instead of calling it.
 
-use super::calls::before_syscall;
-use super::files::{demote_all, forget, get};
+use super::calls::{before_syscall, show_position};
+use super::files::{demote_all, forget, get, has_opens};
 use super::process;
 use super::sys::{self, Fd, Next};
+use super::thread::Thread;
 use std::ffi::c_long;
 
 /// Defines a function that calls `$before` with the first three arguments, and then jumps to the C library.
@@ -89,8 +90,8 @@ fn all(_: usize, _: usize, _: usize) {
 fn sent(_: usize, message: usize, _: usize) {
     /// Position of `msg_controllen` in `struct msghdr`.
     const CONTROL_LEN: usize = 40;
-    // SAFETY: the program passes a message, or a pointer that the kernel would refuse.
-    if message == 0 || unsafe { *((message + CONTROL_LEN) as *const usize) } > 0 {
+    // The kernel refuses a message that cannot be read.
+    if has_opens() && sys::read_word(message.wrapping_add(CONTROL_LEN)).is_some_and(|len| len > 0) {
         demote_all();
     }
 }
@@ -124,6 +125,19 @@ fn first(fd: usize, _: usize, _: usize) {
     }
 }
 
+/// Before a function that writes to a descriptor, its third argument.
+fn third(_: usize, _: usize, fd: usize) {
+    first(fd, 0, 0);
+}
+
+/// Before ioctl(2), which returns the number of bytes behind the position.
+fn control(fd: usize, request: usize, _: usize) {
+    const FIONREAD: u32 = 0x541B;
+    if request as u32 == FIONREAD {
+        show_position(fd as Fd);
+    }
+}
+
 /// Before a function that takes a descriptor over.
 fn first_for_good(fd: usize, _: usize, _: usize) {
     first(fd, 0, 0);
@@ -133,6 +147,15 @@ fn first_for_good(fd: usize, _: usize, _: usize) {
 /// Before syscall(2).
 fn system_call(number: usize, a: usize, b: usize) {
     before_syscall(number as c_long, a, b);
+}
+
+/// Before a jump to the frame of a setjmp(3), which may leave a signal handler and the access that it interrupted.
+fn jump_to(buffer: usize, _: usize, _: usize) {
+    /// Position of the stack pointer in a `jmp_buf` (glibc, `jmpbuf-offsets.h`).
+    const STACK_POINTER: usize = 6 * size_of::<usize>();
+    // SAFETY: the program passes a `jmp_buf`.
+    let hidden = unsafe { *((buffer + STACK_POINTER) as *const usize) };
+    Thread::get().leave_access(hidden.rotate_right(17) ^ sys::pointer_guard());
 }
 
 /// Before functions after which other code may close descriptors.
@@ -165,9 +188,15 @@ jump!(dprintf, first);
 jump!(vdprintf, first);
 jump!(__dprintf_chk, first);
 jump!(__vdprintf_chk, first);
+jump!(ioctl, control);
 jump!(lockf, first);
 jump!(lockf64, first);
 jump!(fdopen, first_for_good);
+jump!(backtrace_symbols_fd, third);
+jump!(longjmp, jump_to);
+jump!(_longjmp, jump_to);
+jump!(siglongjmp, jump_to);
+jump!(__longjmp_chk, jump_to);
 jump!(syscall, system_call);
 jump!(setrlimit, limits);
 jump!(setrlimit64, limits);

@@ -98,6 +98,11 @@ impl Leases {
         self.shared.get()
     }
 
+    /// Returns the identity of the shared memory.
+    pub(super) fn identity(&self) -> u64 {
+        self.segment().head.identity.load(Ordering::Relaxed)
+    }
+
     fn file(&self, file: u32) -> &FileState {
         &self.segment().files[file as usize]
     }

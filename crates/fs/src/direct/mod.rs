@@ -320,6 +320,7 @@ impl<M: Medium> DirectFiles for Fs<M> {
         // In this order: append space that is returned meanwhile ends the generation.
         let (generation, space) = (leases.generation(file), leases.space(file));
         Self::list_extents(&state, space, lease);
+        lease.segment = leases.identity();
         lease.file = file;
         let generation = generation.or_else(|| leases.allow(file, state.inode.size, space));
         lease.generation = generation.unwrap_or(0);

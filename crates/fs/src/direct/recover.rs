@@ -15,6 +15,7 @@ use crate::planted::DirectBug;
 use crate::types::{FILE_MAX, Ino, InodeType, Time};
 use frit_core::planted::is_planted;
 use frit_direct::segment::{SIZE_FIXED, Segment};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Growth of a file, as the shared memory describes it.
@@ -32,11 +33,18 @@ pub(super) fn stamp(segment: &Segment, uuid: [u64; 2]) {
     for (to, word) in segment.head.boot.iter().zip(boot()).chain(segment.head.uuid.iter().zip(uuid)) {
         to.store(word, Ordering::SeqCst);
     }
+    segment.head.identity.store(kernel_uuid("uuid")[0], Ordering::SeqCst);
 }
 
 /// Returns the identity of the boot of this machine, or zeros if it is not known.
 fn boot() -> [u64; 2] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    kernel_uuid("boot_id")
+}
+
+/// Returns a UUID of the kernel (random(4)): `boot_id`, or `uuid` for a new one; zeros if it cannot be read.
+fn kernel_uuid(name: &str) -> [u64; 2] {
+    let path = Path::new("/proc/sys/kernel/random").join(name);
+    let text = std::fs::read_to_string(path).unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let id = u128::from_str_radix(&digits, 16).unwrap_or(0);
     [id as u64, (id >> 64) as u64]

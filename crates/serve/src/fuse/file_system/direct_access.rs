@@ -224,7 +224,7 @@ fn encode_registration(registration: Registration) -> Vec<u8> {
 
 fn encode_lease(lease: &Lease) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of::<Lease>());
-    for word in [lease.from, lease.to, lease.generation, lease.size, lease.size_max] {
+    for word in [lease.from, lease.to, lease.generation, lease.size, lease.size_max, lease.segment] {
         bytes.extend(word.to_ne_bytes());
     }
     bytes.extend(lease.file.to_ne_bytes());

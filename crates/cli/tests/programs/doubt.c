@@ -1,0 +1,314 @@
+/* Checks of frit exec: calls that fail, threads that use an open file while others begin processes, cancellation,
+   and jumps out of signal handlers. The argument is a file in the mount, which is made. Exit code 0: all as on any
+   file system. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIZE (1 << 20)
+#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s (errno %d)\n", __func__, __LINE__, #x, errno); exit(1); } } while (0)
+
+static const char *path;
+static unsigned char expected[SIZE];
+
+/* An open file whose next accesses are direct. */
+static int fresh(int flags) {
+    int fd = open(path, flags);
+    char buffer[16];
+    CHECK(fd >= 0);
+    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 16, i * 16) == 16);
+    return fd;
+}
+
+static char *at_end_of_page(size_t len) {
+    char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED && mprotect(page + 4096, 4096, PROT_NONE) == 0);
+    return page + 4096 - len;
+}
+
+/* A call that fails, or closes nothing, leaves the position. */
+static void failed_calls(void) {
+    char buffer[100];
+    for (int how = 0; how < 5; how++) {
+        int fd = fresh(O_RDWR);
+        CHECK(lseek(fd, 60, SEEK_SET) == 60 && read(fd, buffer, 50) == 50);
+        switch (how) {
+        case 0: CHECK(dup2(-1, fd) == -1); break;
+        case 1: CHECK(dup3(0, fd, 12345) == -1); break;
+        case 2: CHECK(syscall(SYS_dup2, -1, fd) == -1); break;
+        case 3: CHECK(close_range(fd, fd, 64) == -1 && errno == EINVAL); break;
+        case 4: CHECK(syscall(SYS_close_range, fd, fd, CLOSE_RANGE_CLOEXEC) == 0); break;
+        }
+        CHECK(lseek(fd, 0, SEEK_CUR) == 110 && read(fd, buffer, 10) == 10);
+        CHECK(memcmp(buffer, expected + 110, 10) == 0 && close(fd) == 0);
+    }
+}
+
+/* Arguments that the kernel refuses before it looks at the file. */
+static void refused_arguments(void) {
+    int fd = fresh(O_RDWR), left, sockets[2];
+    char buffer[100], *none = at_end_of_page(0);
+    struct iovec *parts = (struct iovec *)at_end_of_page(sizeof *parts);
+    parts[0] = (struct iovec){buffer, 10};
+    CHECK(preadv(fd, parts, 1, 0) == 10 && memcmp(buffer, expected, 10) == 0);
+    for (int direct = 0; direct < 2; direct++) {
+        CHECK(preadv(fd, parts, 2, 0) == -1 && errno == EFAULT);
+        CHECK(pwritev(fd, (struct iovec *)none, 1, 0) == -1 && errno == EFAULT);
+        CHECK(readv(fd, (struct iovec *)8, 1) == -1 && errno == EFAULT);
+        CHECK(readv(fd, parts, 1025) == -1 && readv(fd, parts, -1) == -1 && errno == EINVAL);
+        CHECK(read(fd, buffer, SIZE_MAX) == -1 && errno == EFAULT);
+        CHECK(pread(fd, buffer, SIZE_MAX, 0) == -1 && errno == EFAULT);
+        CHECK(pread(fd, (void *)UINT64_C(0xffff800000000000), 10, SIZE) == -1 && errno == EFAULT);
+        CHECK(pread(fd, buffer, 10, INT64_MAX) == -1 && errno == EINVAL);
+        CHECK(lseek(fd, 10, SEEK_SET) == 10 && lseek(fd, INT64_MAX, SEEK_CUR) == -1 && errno == EINVAL);
+        CHECK(lseek(fd, 0, SEEK_CUR) == 10 && ioctl(fd, FIONREAD, &left) == 0 && left == SIZE - 10);
+        CHECK(sendmsg(fd, (struct msghdr *)8, 0) == -1 && (errno == ENOTSOCK || errno == EFAULT));
+        CHECK(lseek(fd, 0, SEEK_SET) == 0);
+    }
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    CHECK(sendmsg(sockets[0], (struct msghdr *)none, 0) == -1 && errno == EFAULT);
+    close(sockets[0]), close(sockets[1]), close(fd);
+    /* Many buffers. */
+    fd = fresh(O_RDWR);
+    struct iovec many[1000];
+    static char bytes[1000];
+    for (int i = 0; i < 1000; i++) many[i] = (struct iovec){bytes + i, 1};
+    CHECK(lseek(fd, 5, SEEK_SET) == 5 && readv(fd, many, 1000) == 1000 && lseek(fd, 0, SEEK_CUR) == 1005);
+    CHECK(memcmp(bytes, expected + 5, 1000) == 0 && close(fd) == 0);
+    /* The access mode for ioctl(2) alone. */
+    CHECK((fd = open(path, 3)) >= 0);
+    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 10, 0) == -1 && pwrite(fd, buffer, 10, 0) == -1 && errno == EBADF);
+    close(fd);
+}
+
+/* A thread that uses the position of a file while another one begins processes, or makes other calls before which
+   positions are given to the kernel. */
+static int used_fd;
+static char log_path[4096];
+static int has_begun;
+static void *log_writer(void *unused) {
+    (void)unused;
+    char line[16];
+    for (int i = 0; i < 2000; i++) {
+        snprintf(line, sizeof line, "%014d\n", i);
+        CHECK(write(used_fd, line, 15) == 15);
+        __atomic_store_n(&has_begun, 1, __ATOMIC_SEQ_CST);
+    }
+    return 0;
+}
+
+static int is_over;
+static void *log_reader(void *unused) {
+    (void)unused;
+    static char all[15 * 2000 + 1000];
+    size_t len = 0;
+    for (int last = 0; !last || len < 15 * 2000;) {
+        last = __atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
+        ssize_t got = read(used_fd, all + len, 1000);
+        CHECK(got >= 0 && (got > 0 || !last || len == 15 * 2000));
+        len += got;
+    }
+    for (int i = 0; i < 2000; i++) CHECK(atoi(all + i * 15) == i);
+    return 0;
+}
+
+static void begin_process(int how) {
+    if (how == 0) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) _exit(0);
+        CHECK(waitpid(child, &status, 0) == child);
+    } else {
+        syscall(SYS_getppid);
+    }
+}
+
+static void positions_of_threads(void) {
+    pthread_t thread;
+    for (int round = 0; round < 40; round++) {
+        CHECK((used_fd = open(log_path, O_RDWR | O_CREAT | O_TRUNC, 0644)) >= 0);
+        has_begun = 0;
+        CHECK(pthread_create(&thread, 0, log_writer, 0) == 0);
+        while (!__atomic_load_n(&has_begun, __ATOMIC_SEQ_CST)) {}
+        usleep(round % 10 * 50);
+        begin_process(round % 2);
+        pthread_join(thread, 0);
+        static char all[15 * 2000 + 1];
+        CHECK(lseek(used_fd, 0, SEEK_CUR) == 15 * 2000);
+        CHECK(pread(used_fd, all, sizeof all, 0) == 15 * 2000);
+        for (int i = 0; i < 2000; i++) CHECK(atoi(all + i * 15) == i);
+        close(used_fd);
+    }
+    /* Whoever reads a file that grows gets each byte once. */
+    for (int round = 0; round < 20; round++) {
+        int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        CHECK(fd >= 0 && (used_fd = open(log_path, O_RDONLY)) >= 0);
+        is_over = 0;
+        CHECK(pthread_create(&thread, 0, log_reader, 0) == 0);
+        char line[16];
+        for (int i = 0; i < 2000; i++) {
+            snprintf(line, sizeof line, "%014d\n", i);
+            CHECK(write(fd, line, 15) == 15);
+            if (i == 1000) begin_process(round % 2);
+        }
+        __atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+        pthread_join(thread, 0);
+        close(fd), close(used_fd);
+    }
+    CHECK(unlink(log_path) == 0);
+}
+
+/* Reads to the end by two threads leave the position there. */
+static void *read_to_end(void *unused) {
+    (void)unused;
+    char buffer[4096];
+    while (read(used_fd, buffer, sizeof buffer) > 0) {}
+    return 0;
+}
+
+static void ends(void) {
+    for (int round = 0; round < 200; round++) {
+        pthread_t thread;
+        CHECK((used_fd = open(path, O_RDONLY)) >= 0 && lseek(used_fd, SIZE - 10, SEEK_SET) == SIZE - 10);
+        CHECK(pthread_create(&thread, 0, read_to_end, 0) == 0);
+        read_to_end(0);
+        pthread_join(thread, 0);
+        CHECK(lseek(used_fd, 0, SEEK_CUR) == SIZE && close(used_fd) == 0);
+    }
+}
+
+/* Reads and writes are cancellation points (pthreads(7)). */
+static int how_to_access;
+static void *accesses(void *unused) {
+    (void)unused;
+    char buffer[64];
+    memcpy(buffer, expected, sizeof buffer);
+    for (;;) {
+        struct iovec part = {buffer, sizeof buffer};
+        switch (how_to_access) {
+        case 0: pread(used_fd, buffer, sizeof buffer, 0); break;
+        case 1: pwrite(used_fd, buffer, sizeof buffer, 0); break;
+        case 2: lseek(used_fd, 0, SEEK_SET), read(used_fd, buffer, sizeof buffer); break;
+        case 3: lseek(used_fd, 0, SEEK_SET), write(used_fd, buffer, sizeof buffer); break;
+        case 4: preadv(used_fd, &part, 1, 0); break;
+        case 5: lseek(used_fd, 0, SEEK_SET), writev(used_fd, &part, 1); break;
+        }
+    }
+}
+
+static void cancellation(void) {
+    for (how_to_access = 0; how_to_access < 6; how_to_access++) {
+        pthread_t thread;
+        void *result;
+        used_fd = fresh(O_RDWR);
+        CHECK(pthread_create(&thread, 0, accesses, 0) == 0);
+        usleep(20000);
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 30;
+        CHECK(pthread_cancel(thread) == 0 && pthread_timedjoin_np(thread, &result, &until) == 0);
+        CHECK(result == PTHREAD_CANCELED);
+        CHECK(pread(used_fd, (char[10]){0}, 10, 0) == 10 && close(used_fd) == 0);
+    }
+}
+
+/* A handler may leave an access for good. Nothing of it stays in the way of others. */
+static sigjmp_buf jump;
+static void on_alarm(int signal) {
+    (void)signal;
+    siglongjmp(jump, 1);
+}
+
+static void jumps(void) {
+    static char buffer[SIZE];
+    for (int writes = 0; writes < 2; writes++) {
+        int fd = fresh(O_RDWR);
+        struct sigaction action = {.sa_handler = on_alarm};
+        CHECK(sigaction(SIGALRM, &action, 0) == 0);
+        memcpy(buffer, expected, SIZE);
+        for (volatile int i = 0; i < 60; i++) {
+            if (sigsetjmp(jump, 1)) continue;
+            struct itimerval soon = {{0, 0}, {0, 1000 + i * 17}};
+            CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
+            for (;;) {
+                if (writes) pwrite(fd, buffer, SIZE, 0);
+                else pread(fd, buffer, SIZE, 0);
+            }
+        }
+        CHECK(ftruncate(fd, SIZE - 4096) == 0 && pwrite(fd, expected + SIZE - 4096, 4096, SIZE - 4096) == 4096);
+        close(fd);
+    }
+}
+
+/* Accesses in handlers of faults, and while faults are blocked. */
+static int handler_fd;
+static volatile int handled;
+static jmp_buf plain_jump;
+static void reads_badly(int signal) {
+    (void)signal;
+    char buffer[10];
+    handled = pread(handler_fd, (void *)16, 10, 0) == -1 && errno == EFAULT && pread(handler_fd, buffer, 10, 0) == 10;
+}
+static void reads_badly_and_jumps(int signal) {
+    reads_badly(signal);
+    longjmp(plain_jump, 1);
+}
+void (*__sysv_signal(int, void (*)(int)))(int);
+static void never(int signal) {
+    (void)signal;
+    _exit(7);
+}
+
+static void fault_handlers(void) {
+    handler_fd = fresh(O_RDONLY);
+    struct sigaction action = {.sa_handler = reads_badly};
+    sigfillset(&action.sa_mask);
+    CHECK(sigaction(SIGUSR1, &action, 0) == 0 && raise(SIGUSR1) == 0 && handled);
+    for (int i = 0; i < 2; i++) {
+        action = (struct sigaction){.sa_handler = reads_badly_and_jumps};
+        CHECK(sigaction(SIGSEGV, &action, 0) == 0);
+        sigset_t segv;
+        sigemptyset(&segv), sigaddset(&segv, SIGSEGV);
+        handled = 0;
+        if (setjmp(plain_jump) == 0) *(volatile int *)8 = 1;
+        CHECK(handled && pread(handler_fd, (void *)16, 10, 0) == -1 && errno == EFAULT);
+        CHECK(sigprocmask(SIG_UNBLOCK, &segv, 0) == 0);
+        CHECK(pread(handler_fd, (void *)16, 10, 0) == -1 && errno == EFAULT);
+    }
+    CHECK(__sysv_signal(SIGSEGV, never) != SIG_ERR);
+    CHECK(pread(handler_fd, (void *)16, 10, 0) == -1 && errno == EFAULT);
+    CHECK(signal(SIGSEGV, SIG_DFL) == never);
+    close(handler_fd);
+}
+
+int main(int count, char **arguments) {
+    CHECK(count == 2);
+    path = arguments[1];
+    snprintf(log_path, sizeof log_path, "%s.log", path);
+    for (size_t i = 0; i < SIZE; i++) expected[i] = i * 7 + (i >> 8) * 13 + 1;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
+    failed_calls(), refused_arguments(), positions_of_threads(), ends(), cancellation(), jumps(), fault_handlers();
+    static unsigned char all[SIZE];
+    fd = fresh(O_RDONLY);
+    CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);
+    puts("all as expected");
+    return 0;
+}
