@@ -172,8 +172,8 @@ impl<M: Medium> Fs<M> {
         let has_grown = leases.has_space(file);
         self.return_space(file);
         let size = state.inode.size;
-        let end = range.end.next_multiple_of(FILL_BYTES).min(size);
-        self.fill_holes(node, state, range.start / FILL_BYTES * FILL_BYTES..end)?;
+        let fill = range_to_fill(state, &range);
+        self.fill_holes(node, state, fill.start..fill.end.min(size))?;
         if range.end > size {
             // The last block may be a part of a hole.
             self.fill_holes(node, state, block_of(size) * BLOCK..size)?;
@@ -222,6 +222,22 @@ impl<M: Medium> Fs<M> {
         lease.count += u32::from(run.len > 0);
         lease.size_max = space.size_max();
     }
+}
+
+/// Returns the range in which holes are filled for a write to `range`: around it in blocks that were allocated, and
+/// behind it in a hole, as far as the extent before it is long. So a file that is written in order needs few requests,
+/// and a sparse file stays sparse.
+fn range_to_fill(state: &NodeState, range: &Range<u64>) -> Range<u64> {
+    let (first, end) = (block_of(range.start), block_from(range.end) * BLOCK);
+    let extent_of =
+        |block: u64| state.map.as_ref().and_then(|map| map.from(block)).filter(|extent| extent.at <= block);
+    if let Some(allocated) = extent_of(first).filter(|extent| !extent.written) {
+        let around = range.start / FILL_BYTES * FILL_BYTES..end.next_multiple_of(FILL_BYTES);
+        return around.start.max(allocated.at * BLOCK)..around.end.min(allocated.end() * BLOCK).max(end);
+    }
+    let before = first.checked_sub(1).and_then(extent_of).filter(|extent| extent.written);
+    let in_order = before.map_or(0, |extent| (first - extent.at) * BLOCK).min(FILL_BYTES);
+    first * BLOCK..end + in_order
 }
 
 /// Ends the accesses that a killed mount of an image left behind. Without the UUID of a file system, what the

@@ -265,6 +265,37 @@ fn direct_writes_change_times_and_the_count_of_changes() {
 }
 
 #[test]
+fn a_write_into_a_hole_fills_no_more_than_the_file_is_in_order() {
+    let p = Place::new();
+    let ino = p.file("a", 0);
+    let size = AttrChanges { size: Some(16 << 20), ..AttrChanges::default() };
+    p.fs.set_attr(&ME, ino, &size).unwrap();
+    let written = || {
+        let lease = p.lease(ino, 0, 0).unwrap();
+        lease.extents[..lease.count as usize].iter().map(|extent| extent.len / BLOCK).sum::<u64>()
+    };
+    for i in 0..10 {
+        p.lease(ino, (i << 20) + 100, (i << 20) + 200).unwrap();
+        assert_eq!(written(), i + 1);
+    }
+    // In order, each request fills as much as is there and a block more, up to 1 MiB: 1, 2, 4 … 256, 257, 256 blocks.
+    let mut at = 12 << 20;
+    let mut requests = 0;
+    while at < 16 << 20 {
+        let lease = p.lease(ino, at, at + BLOCK).unwrap();
+        let extent = lease.extents[..lease.count as usize].iter().find(|extent| extent.end() > at).unwrap();
+        assert!(extent.at <= at);
+        (at, requests) = (extent.end(), requests + 1);
+    }
+    assert_eq!((written(), requests), (10 + 1024, 11));
+    // Blocks that are allocated cost no more.
+    p.fs.allocate(ino, Allocate::Extend, 16 << 20, 2 << 20).unwrap();
+    let lease = p.lease(ino, (17 << 20) + 5, (17 << 20) + 6).unwrap();
+    assert!(piece(&lease, 17 << 20, 1 << 20).is_some());
+    assert_eq!(written(), 10 + 1024 + 256);
+}
+
+#[test]
 fn blocks_are_not_freed_under_an_access() {
     let p = Place::new();
     let ino = p.file("a", 100_000);
