@@ -20,6 +20,10 @@ pub const SUFFIX: &str = ".direct";
 /// Bit of [`FileState::size`]: the size changes no more.
 pub const SIZE_FIXED: u64 = 1 << 63;
 
+/// Largest distance in bytes between the end of a file and a direct write behind it, which is filled with zeros. A
+/// file with larger gaps stays sparse.
+pub const GAP_MAX: u64 = 64 << 10;
+
 /// Start of the segment.
 #[repr(C, align(4096))]
 #[derive(Debug)]

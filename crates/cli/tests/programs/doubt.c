@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 #define SIZE (1 << 20)
+/* Lines of a log. */
+#define LINES 800
 #define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s (errno %d)\n", __func__, __LINE__, #x, errno); exit(1); } } while (0)
 
 static const char *path;
@@ -106,7 +108,7 @@ static int has_begun;
 static void *log_writer(void *unused) {
     (void)unused;
     char line[16];
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < LINES; i++) {
         snprintf(line, sizeof line, "%014d\n", i);
         CHECK(write(used_fd, line, 15) == 15);
         __atomic_store_n(&has_begun, 1, __ATOMIC_SEQ_CST);
@@ -117,15 +119,15 @@ static void *log_writer(void *unused) {
 static int is_over;
 static void *log_reader(void *unused) {
     (void)unused;
-    static char all[15 * 2000 + 1000];
+    static char all[15 * LINES + 1000];
     size_t len = 0;
-    for (int last = 0; !last || len < 15 * 2000;) {
+    for (int last = 0; !last || len < 15 * LINES;) {
         last = __atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
         ssize_t got = read(used_fd, all + len, 1000);
-        CHECK(got >= 0 && (got > 0 || !last || len == 15 * 2000));
+        CHECK(got >= 0 && (got > 0 || !last || len == 15 * LINES));
         len += got;
     }
-    for (int i = 0; i < 2000; i++) CHECK(atoi(all + i * 15) == i);
+    for (int i = 0; i < LINES; i++) CHECK(atoi(all + i * 15) == i);
     return 0;
 }
 
@@ -142,7 +144,7 @@ static void begin_process(int how) {
 
 static void positions_of_threads(void) {
     pthread_t thread;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 24; round++) {
         CHECK((used_fd = open(log_path, O_RDWR | O_CREAT | O_TRUNC, 0644)) >= 0);
         has_begun = 0;
         CHECK(pthread_create(&thread, 0, log_writer, 0) == 0);
@@ -150,23 +152,23 @@ static void positions_of_threads(void) {
         usleep(round % 10 * 50);
         begin_process(round % 2);
         pthread_join(thread, 0);
-        static char all[15 * 2000 + 1];
-        CHECK(lseek(used_fd, 0, SEEK_CUR) == 15 * 2000);
-        CHECK(pread(used_fd, all, sizeof all, 0) == 15 * 2000);
-        for (int i = 0; i < 2000; i++) CHECK(atoi(all + i * 15) == i);
+        static char all[15 * LINES + 1];
+        CHECK(lseek(used_fd, 0, SEEK_CUR) == 15 * LINES);
+        CHECK(pread(used_fd, all, sizeof all, 0) == 15 * LINES);
+        for (int i = 0; i < LINES; i++) CHECK(atoi(all + i * 15) == i);
         close(used_fd);
     }
     /* Whoever reads a file that grows gets each byte once. */
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 10; round++) {
         int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
         CHECK(fd >= 0 && (used_fd = open(log_path, O_RDONLY)) >= 0);
         is_over = 0;
         CHECK(pthread_create(&thread, 0, log_reader, 0) == 0);
         char line[16];
-        for (int i = 0; i < 2000; i++) {
+        for (int i = 0; i < LINES; i++) {
             snprintf(line, sizeof line, "%014d\n", i);
             CHECK(write(fd, line, 15) == 15);
-            if (i == 1000) begin_process(round % 2);
+            if (i == LINES / 2) begin_process(round % 2);
         }
         __atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
         pthread_join(thread, 0);
@@ -184,7 +186,7 @@ static void *read_to_end(void *unused) {
 }
 
 static void ends(void) {
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 100; round++) {
         pthread_t thread;
         CHECK((used_fd = open(path, O_RDONLY)) >= 0 && lseek(used_fd, SIZE - 10, SEEK_SET) == SIZE - 10);
         CHECK(pthread_create(&thread, 0, read_to_end, 0) == 0);

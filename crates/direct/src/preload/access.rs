@@ -8,7 +8,7 @@ use super::slots;
 use super::status::file_status;
 use super::sys::{self, Fd, IoVec, next};
 use super::thread::Thread;
-use crate::segment::{FileState, SIZE_FIXED, Slot};
+use crate::segment::{FileState, GAP_MAX, SIZE_FIXED, Slot};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Attempts to get the lock of writers before the write goes through the mount.
@@ -259,7 +259,8 @@ fn write_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refu
         Refused::NoLease if !open.is_due(request.len) => false,
         Refused::NoLease if file_status(fd).is_none_or(|status| end > status.size) => {
             // A write that extends the file has no use for a lease without append space.
-            let may_extend = open.may_extend();
+            let is_near = file_status(fd).is_some_and(|status| at <= status.size.saturating_add(GAP_MAX));
+            let may_extend = open.may_extend() && is_near;
             if !may_extend {
                 open.not_due();
             }
@@ -312,7 +313,7 @@ fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct
     }
     // What is within the size of the lease stays within it.
     let extends = end > access.window.lease.size && end > access.size();
-    if extends && !open.may_extend() {
+    if extends && (!open.may_extend() || from > access.size().saturating_add(GAP_MAX)) {
         return Err(Refused::Other);
     }
     if extends && end > access.window.lease.size_max {
