@@ -2,13 +2,16 @@
 
 use crate::instructions::Words;
 use crate::outcome::Failure;
-use crate::text::Keys;
+use crate::text::{Keys, shortened};
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::Look;
 use serde_json::Value;
 
 /// Maximum memory of a compiled regular expression, in bytes.
 const PROGRAM_BYTES_MAX: usize = 8 << 20;
+
+/// Pattern for messages.
+const EXAMPLE: &str = r#"{"words": ["error"]}"#;
 
 /// Pattern of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,14 +25,16 @@ pub enum Pattern {
 impl Pattern {
     /// Reads `{"words": […]}` or `{"regex": "…"}`.
     pub(crate) fn parse(key: &'static str, value: &Value) -> Result<Self, Failure> {
-        let mut keys = Keys::new(key, value)?;
+        let mut keys = Keys::new(key, EXAMPLE, value)?;
         let words = keys.take("words").map(|words| keys.words("words", words)).transpose()?;
         let regex = keys.text("regex")?;
         keys.finish()?;
         match (words, regex) {
             (Some(words), None) => Ok(Self::Words(words)),
             (None, Some(regex)) => Ok(Self::Regex(regex)),
-            _ => Err(Failure::invalid(format!("{key:?} has either \"words\" or \"regex\""))),
+            _ => {
+                Err(Failure::invalid(format!("{key:?} has either \"words\" or \"regex\", such as {EXAMPLE}")))
+            }
         }
     }
 }
@@ -64,7 +69,10 @@ impl Matcher {
             .size_limit(PROGRAM_BYTES_MAX)
             .dfa_size_limit(PROGRAM_BYTES_MAX)
             .build()
-            .map_err(|error| explain(&error))?;
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(bytes) => too_large(&pattern, bytes),
+                error => explain(&error),
+            })?;
         let of_text = [Look::Start, Look::End, Look::StartCRLF, Look::EndCRLF];
         Ok(Self { regex, blocks: !of_text.into_iter().any(|look| looks.contains(look)) })
     }
@@ -100,6 +108,14 @@ impl Matcher {
         }
         None
     }
+}
+
+fn too_large(pattern: &str, bytes: usize) -> Failure {
+    Failure::invalid(format!(
+        "the regular expression {} needs more than {bytes} bytes of memory: use smaller numbers of repetitions, and \
+         classes of ASCII, such as [0-9] or (?-u:\\w), in place of those of Unicode, such as \\d or \\w",
+        shortened(&pattern.into())
+    ))
 }
 
 /// Line without its line feed.

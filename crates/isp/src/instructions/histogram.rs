@@ -12,6 +12,9 @@ use serde_json::Value;
 /// Maximum number of bins.
 const BINS_MAX: usize = 65_536;
 
+/// Field and bins for messages.
+const EXAMPLE: &str = r#"{"field": "size", "low": 0, "high": 1000, "bins": 10}"#;
+
 /// Counts values.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Histogram {
@@ -59,17 +62,18 @@ impl Kind for Histogram {
             return Ok(Self::Bytes);
         }
         if !value.is_object() {
-            let form = "\"histogram\" is \"bytes\", or {\"field\": …, \"low\": …, \"high\": …, \"bins\": …}";
-            return Err(Failure::invalid(form));
+            return Err(Failure::invalid(format!(
+                "\"histogram\" is \"bytes\", or a field and its bins, such as {EXAMPLE}"
+            )));
         }
-        let mut own = Keys::new("histogram", value)?;
+        let mut own = Keys::new("histogram", EXAMPLE, value)?;
         let field = own.text("field")?;
         let (low, high, bins) = (own.float("low")?, own.float("high")?, own.size("bins")?);
         own.finish()?;
         let (Some(field), Some(low), Some(high), Some(bins)) = (field, low, high, bins) else {
-            return Err(Failure::invalid(
-                "\"histogram\" of a field needs \"field\", \"low\", \"high\" and \"bins\"",
-            ));
+            return Err(Failure::invalid(format!(
+                "\"histogram\" of a field needs \"field\", \"low\", \"high\" and \"bins\", such as {EXAMPLE}"
+            )));
         };
         let format = Format::parse(keys)?;
         let conditions = keys.take("where").map_or(Ok(Vec::new()), Condition::parse_all)?;

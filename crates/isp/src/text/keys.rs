@@ -11,9 +11,11 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn new(place: &'static str, value: &'a Value) -> Result<Self, Failure> {
-        let map =
-            value.as_object().ok_or_else(|| Failure::invalid(format!("{place} is not a JSON object")))?;
+    /// Reads the keys of an object. `example` is one for the message about another value.
+    pub(crate) fn new(place: &'static str, example: &str, value: &'a Value) -> Result<Self, Failure> {
+        let map = value
+            .as_object()
+            .ok_or_else(|| Failure::invalid(format!("{place} is not a JSON object, such as {example}")))?;
         Ok(Self { place, map, known: Vec::new() })
     }
 
@@ -59,7 +61,8 @@ impl<'a> Keys<'a> {
     /// Returns the whole number of a key.
     pub(crate) fn number(&mut self, key: &'static str) -> Result<Option<u64>, Failure> {
         let value = self.take(key);
-        value.map(|value| value.as_u64().ok_or_else(|| self.wrong(key, "a whole number from 0"))).transpose()
+        let whole = format!("a whole number from 0 to {}", u64::MAX);
+        value.map(|value| value.as_u64().ok_or_else(|| self.wrong(key, &whole))).transpose()
     }
 
     /// Returns a number that is a size in memory.
@@ -97,10 +100,12 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// Reads a list of strings.
+    /// Reads a list of names of fields.
     pub(crate) fn names(&self, key: &str, value: &Value) -> Result<Vec<String>, Failure> {
         let names = value.as_array().map(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
-        let names = names.flatten().ok_or_else(|| wrong(key, value, "a list of strings"))?;
+        let names = names
+            .flatten()
+            .ok_or_else(|| wrong(key, value, "a list of strings, such as [\"host\", \"size\"]"))?;
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
@@ -122,7 +127,11 @@ impl<'a> Keys<'a> {
 
     /// Reads a list of words: strings, or bytes as `{"hex": "00ff"}`.
     pub(crate) fn words(&self, key: &str, value: &Value) -> Result<Vec<Vec<u8>>, Failure> {
-        let form = || wrong(key, value, "a list of strings, or of bytes such as {\"hex\": \"00ff\"}");
+        let form = || {
+            let form =
+                "a list of strings, such as [\"error\", \"warn\"], or of bytes such as {\"hex\": \"00ff\"}";
+            wrong(key, value, form)
+        };
         let words = value.as_array().ok_or_else(form)?;
         words.iter().map(|item| as_bytes(item).ok_or_else(form)).collect()
     }
@@ -144,11 +153,16 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
 }
 
 fn wrong(key: &str, value: &Value, form: &str) -> Failure {
+    Failure::invalid(format!("{key:?} is {}; it must be {form}", shortened(value)))
+}
+
+/// Value for a message, without the end of a long one.
+pub(crate) fn shortened(value: &Value) -> String {
     let mut text = value.to_string();
     if text.len() > 100 {
         let end = (0..=100).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);
         text.push('…');
     }
-    Failure::invalid(format!("{key:?} is {text}; it must be {form}"))
+    text
 }

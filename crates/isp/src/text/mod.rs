@@ -2,8 +2,10 @@
 //! a result.
 
 mod keys;
+mod unique;
 
-pub(crate) use keys::Keys;
+pub(crate) use keys::{Keys, shortened};
+pub use unique::UniqueKeys;
 
 use crate::instructions::{Answer, ByteRange, Command, Instruction, MEMORY_BYTES_DEFAULT};
 use crate::outcome::{Failure, Outcome, Status, Work};
@@ -16,6 +18,9 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// Largest limit of the memory of an instruction: 1 GiB.
 const MEMORY_BYTES_MAX: usize = 1 << 30;
 
+/// Computation of an instruction, for messages.
+const EXAMPLE: &str = r#"{"words": ["error"]}"#;
+
 /// Reads an instruction in its JSON form.
 ///
 /// # Errors
@@ -24,11 +29,14 @@ pub fn parse(line: &[u8]) -> Result<Instruction, Failure> {
     parse_with(&parse_value(line)?, |keys| match (keys.text("file")?, keys.number("inode")?) {
         (Some(name), None) => Target::name(name).map_err(Failure::invalid),
         (None, Some(inode)) => Ok(Target::Inode(inode)),
-        _ => Err(Failure::invalid("an instruction names its file with either \"file\" or \"inode\"")),
+        _ => Err(Failure::invalid(
+            "an instruction names its file with either \"file\" or \"inode\", such as \"file\": \"log.txt\"",
+        )),
     })
 }
 
-/// Reads an instruction for a volume: it has extents in place of a file.
+/// Reads an instruction for a volume: it has extents in place of a file. [`UniqueKeys`] reads a value that
+/// has every key once.
 ///
 /// # Errors
 /// As for [`parse`].
@@ -44,7 +52,7 @@ fn parse_with(
     value: &Value,
     target: impl FnOnce(&mut Keys<'_>) -> Result<Target, Failure>,
 ) -> Result<Instruction, Failure> {
-    let mut keys = Keys::new("the instruction", value)?;
+    let mut keys = Keys::new("the instruction", EXAMPLE, value)?;
     let command = take_command(&mut keys)?;
     let file = target(&mut keys)?;
     let range = ByteRange { offset: keys.number("offset")?.unwrap_or(0), length: keys.number("length")? };
@@ -58,7 +66,7 @@ fn parse_with(
 /// Reads the computation of an instruction in its JSON form, without the file.
 pub(crate) fn parse_command(text: &[u8]) -> Result<Command, Failure> {
     let value = parse_value(text)?;
-    let mut keys = Keys::new("the instruction", &value)?;
+    let mut keys = Keys::new("the instruction", EXAMPLE, &value)?;
     let command = take_command(&mut keys)?;
     keys.finish()?;
     Ok(command)
@@ -78,7 +86,10 @@ fn parse_value(line: &[u8]) -> Result<Value, Failure> {
             line.len()
         )));
     }
-    serde_json::from_slice(line).map_err(|error| {
+    serde_json::from_slice(line).map(|UniqueKeys(value)| value).map_err(|error| {
+        if error.is_data() {
+            return Failure::invalid(format!("the instruction {error}"));
+        }
         let example = "{\"words\": [\"error\"], \"file\": \"log.txt\"}";
         Failure::invalid(format!(
             "the instruction is not valid JSON: {error}; an instruction is like {example}"
@@ -90,7 +101,9 @@ fn take_command(keys: &mut Keys<'_>) -> Result<Command, Failure> {
     let mut names = Command::NAMES.iter().filter(|name| keys.has(name));
     let (Some(name), None) = (names.next(), names.next()) else {
         let known = Command::NAMES.join(", ");
-        return Err(Failure::invalid(format!("an instruction has exactly one of the keys {known}")));
+        return Err(Failure::invalid(format!(
+            "an instruction has exactly one of the keys {known}, such as {EXAMPLE}"
+        )));
     };
     let value = keys.take(name).unwrap_or(&Value::Null);
     Command::parse(name, value, keys)

@@ -119,3 +119,18 @@ fn every_field_that_is_wrong_is_named_by_its_byte() {
     assert_eq!(binary::parse(&used).unwrap(), parsed);
     assert!(text::parse(b"{}").is_err());
 }
+
+#[test]
+fn an_instruction_has_every_key_once() {
+    for text in
+        [r#"{"checksum":"xxh3","checksum":"crc32c"}"#, r#"{"copy":{"words":["a"],"words":["b"]},"to":"x"}"#]
+    {
+        let mut written = structure(&[]);
+        written[12] = 2;
+        written[20] = 0;
+        written[16] = text.len() as u8;
+        written[64..64 + text.len()].copy_from_slice(text.as_bytes());
+        let failure = binary::parse(&written).unwrap_err();
+        assert!(failure.message.contains("\" twice"), "{failure}");
+    }
+}

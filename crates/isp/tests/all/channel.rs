@@ -134,6 +134,30 @@ fn errors_name_what_is_wrong_and_what_is_possible() {
         (r#"{"copy":{"regex":"a"},"to":"log.txt","file":"log.txt"}"#, "overwrite"),
         (r#"{"copy":{"regex":"a"},"to":"x","block":0,"file":"log.txt"}"#, "1 to 1048576"),
         (r#"{"filter":{"regex":"(","words":["a"]},"file":"log.txt"}"#, "either \"words\" or \"regex\""),
+        (
+            r#"{"filter":"a","file":"log.txt"}"#,
+            "filter is not a JSON object, such as {\"words\": [\"error\"]}",
+        ),
+        (r#"{"copy":["a"],"to":"x","file":"log.txt"}"#, "copy is not a JSON object, such as {\"words\""),
+        ("5", "the instruction is not a JSON object, such as {\"words\": [\"error\"]}"),
+        (
+            r#"{"select":"a","format":"csv","file":"log.txt"}"#,
+            "a list of strings, such as [\"host\", \"size\"]",
+        ),
+        (r#"{"words":5,"file":"log.txt"}"#, "a list of strings, such as [\"error\", \"warn\"], or of bytes"),
+        (r#"{"select":["a"],"format":"csv","where":5,"file":"log.txt"}"#, "such as [[\"size\", \">\", 100]]"),
+        (r#"{"histogram":5,"file":"log.txt"}"#, "{\"field\": \"size\", \"low\": 0, "),
+        (
+            r#"{"words":["a"],"offset":18446744073709551616,"file":"log.txt"}"#,
+            "a whole number from 0 to 18446744073709551615",
+        ),
+        (r#"{"words":["a"],"words":["b"],"file":"log.txt"}"#, "the instruction has the key \"words\" twice"),
+        (r#"{"filter":{"regex":"a","regex":"b"},"file":"log.txt"}"#, "has the key \"regex\" twice"),
+        (r#"{"words":[{"hex":"00","\u0068ex":"01"}],"file":"log.txt"}"#, "has the key \"hex\" twice"),
+        (
+            r#"{"filter":{"regex":"(\\w{1000}){1000}"},"file":"log.txt"}"#,
+            "needs more than 8388608 bytes of memory: use smaller numbers of repetitions",
+        ),
     ] {
         let channel = channel();
         channel.write(line.as_bytes(), &directory()).unwrap();
