@@ -6,6 +6,8 @@ use crate::outcome::Failure;
 pub const STRUCTURE_BYTES: usize = 4096;
 /// First bytes of the structure: its name and version.
 pub const MAGIC: [u8; 8] = *b"fritISP1";
+/// First bytes of the structure of any version. They decide the form of the result as well.
+pub(crate) const NAME_OF_FORM: [u8; 7] = *b"fritISP";
 
 /// Field of the structure: its first byte, and its size in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +64,14 @@ impl<'a> Structure<'a> {
         let structure: &[u8; STRUCTURE_BYTES] = bytes.try_into().map_err(|_| {
             Failure::invalid(format!("the instruction has {} bytes; it has {STRUCTURE_BYTES}", bytes.len()))
         })?;
+        if structure.starts_with(&NAME_OF_FORM) && structure[NAME_OF_FORM.len()] != MAGIC[NAME_OF_FORM.len()]
+        {
+            let version = char::from(structure[NAME_OF_FORM.len()]);
+            return Err(Failure::invalid(format!(
+                "the version {version:?} of the binary form is not known; this engine knows the version '1', whose \
+                 structure begins with \"fritISP1\""
+            )));
+        }
         if !structure.starts_with(&MAGIC) {
             return Err(Failure::invalid(
                 "the instruction does not begin with \"fritISP1\", the name and version of its form",
@@ -105,7 +115,11 @@ pub(super) fn write_text(structure: &mut [u8], field: Field, text: &str) {
     structure[field.0..field.0 + len].copy_from_slice(&text.as_bytes()[..len]);
 }
 
-/// Clears the parts for results and status.
+/// Clears the parts for results and status. The structure gets the version in which they are written.
 pub(super) fn clear_results(structure: &mut [u8]) {
+    if !structure.starts_with(&MAGIC) {
+        structure[..MAGIC.len()].copy_from_slice(&MAGIC);
+        write(structure, SIZE, STRUCTURE_BYTES as u64);
+    }
     structure[COUNTS.0..STRUCTURE_BYTES].fill(0);
 }

@@ -5,6 +5,7 @@
 
 mod layout;
 
+pub(crate) use layout::NAME_OF_FORM;
 pub use layout::{MAGIC, STRUCTURE_BYTES};
 
 use crate::instructions::{Answer, ByteRange, Command, Instruction, MEMORY_BYTES_DEFAULT, Words};

@@ -1,6 +1,6 @@
 //! Division of written bytes into instructions.
 
-use crate::binary::{self, MAGIC, STRUCTURE_BYTES};
+use crate::binary::{self, NAME_OF_FORM, STRUCTURE_BYTES};
 use crate::instructions::Instruction;
 use crate::outcome::Failure;
 use crate::text::{self, LINE_BYTES_MAX};
@@ -33,13 +33,13 @@ impl Input {
         if self.0.is_empty() {
             used = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         }
-        // The first bytes decide the form.
-        while self.0.len() < MAGIC.len() && used < bytes.len() && MAGIC.starts_with(&self.0) {
+        // The first bytes decide the form. Another version of the binary form is answered as this one.
+        while self.0.len() < NAME_OF_FORM.len() && used < bytes.len() && NAME_OF_FORM.starts_with(&self.0) {
             self.0.push(bytes[used]);
             used += 1;
         }
         let rest = &bytes[used..];
-        if MAGIC.starts_with(&self.0[..self.0.len().min(MAGIC.len())]) {
+        if NAME_OF_FORM.starts_with(&self.0[..self.0.len().min(NAME_OF_FORM.len())]) {
             let taken = rest.len().min(STRUCTURE_BYTES - self.0.len());
             self.0.extend_from_slice(&rest[..taken]);
             if self.0.len() < STRUCTURE_BYTES {
@@ -80,7 +80,7 @@ impl Input {
         if bytes.is_empty() {
             return None;
         }
-        if bytes.starts_with(&MAGIC) {
+        if bytes.starts_with(&NAME_OF_FORM) {
             let failure = Failure::invalid(format!(
                 "the instruction has {} bytes; write all {STRUCTURE_BYTES} before a read",
                 bytes.len()

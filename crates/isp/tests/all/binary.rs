@@ -121,6 +121,36 @@ fn every_field_that_is_wrong_is_named_by_its_byte() {
 }
 
 #[test]
+fn another_version_is_refused_in_the_form_of_the_known_one() {
+    for version in *b"20\xff" {
+        let mut written = structure(&["error"]);
+        written[7] = version;
+        // Another version may have another size in this field, and other fields behind.
+        written[8..12].copy_from_slice(&8192_u32.to_le_bytes());
+        let channel = channel();
+        // The first bytes decide the form, also if they are written one by one.
+        for part in [&written[..3], &written[3..7], &written[7..8], &written[8..]] {
+            assert_eq!(channel.write(part, &directory()), Ok(part.len()));
+        }
+        let reply = channel.read(8192);
+        assert_eq!(reply.len(), 4096);
+        assert_eq!((&reply[..8], number(&reply, 8, 4)), (&b"fritISP1"[..], 4096));
+        assert_eq!((number(&reply, 3456, 4), number(&reply, 3460, 4)), (1, Status::Invalid as u64));
+        let message = String::from_utf8_lossy(&reply[3520..]).into_owned();
+        assert!(message.contains("version") && message.contains("\"fritISP1\""), "{message}");
+        assert!(channel.read(1).is_empty());
+        // What follows is the next instruction.
+        channel.write(&structure(&["error"]), &directory()).unwrap();
+        assert_eq!(number(&channel.read(4096), 3460, 4), 0);
+        assert_eq!(channel.read(4096).len(), 16, "the positions");
+        // An incomplete structure has a result as well.
+        channel.write(&written[..100], &directory()).unwrap();
+        let reply = channel.read(8192);
+        assert_eq!((reply.len(), &reply[..8], reply[3460]), (4096, &b"fritISP1"[..], 1));
+    }
+}
+
+#[test]
 fn an_instruction_has_every_key_once() {
     for text in
         [r#"{"checksum":"xxh3","checksum":"crc32c"}"#, r#"{"copy":{"words":["a"],"words":["b"]},"to":"x"}"#]
