@@ -8,6 +8,8 @@ use crate::outcome::{Failure, Status};
 use crate::source::Source;
 use wasmtime::{Config, Engine, ExternType, InstancePre, Linker, Module};
 
+/// First bytes of a module.
+const MAGIC: &[u8] = b"\0asm";
 /// Stack of a program in bytes. Threads have 2 MiB by default.
 const STACK_BYTES: usize = 512 << 10;
 /// Bytes of a module that are read by one call.
@@ -95,6 +97,9 @@ impl Compiler {
                 "the module is text; assemble it with \"wat2wasm\" or \"wasm-tools parse\", and name the result",
             ));
         }
+        if !bytes.starts_with(MAGIC) {
+            return Err(not_a_module(bytes));
+        }
         cost::check(bytes)?;
         let module = Module::from_binary(&self.engine, bytes)
             .map_err(|error| bad(format!("the file is not a valid module of WebAssembly: {error:#}")))?;
@@ -126,6 +131,17 @@ impl Compiler {
             .map_err(|error| bad(format!("the module cannot be linked: {error:#}")))?;
         Ok(Compiled { instance, unit, parallel, takes_argument, finishes, bytes: bytes.len() })
     }
+}
+
+fn not_a_module(bytes: &[u8]) -> Failure {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    let first = &bytes[..bytes.len().min(MAGIC.len())];
+    let found = if first.is_empty() {
+        "it is empty".into()
+    } else {
+        format!("it begins with {}, and not with {}", hex(first), hex(MAGIC))
+    };
+    bad(format!("the file is not a valid module of WebAssembly: {found}"))
 }
 
 /// Reads the bytes of a module.

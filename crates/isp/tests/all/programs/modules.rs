@@ -13,9 +13,13 @@ fn a_wrong_module_is_named_with_its_fault() {
     let engine = Setting::plain().engine();
     let valid = assembled(&format!("(module {REST} {SCAN})"));
     let mut cases = vec![
-        (vec![], "not a valid module"),
+        (vec![], "the file is not a valid module of WebAssembly: it is empty"),
         (b"\0asm\x01\0\0".to_vec(), "not a valid module"),
-        (b"\x7fELF".repeat(9), "not a valid module"),
+        (
+            b"\x7fELF".repeat(9),
+            "the file is not a valid module of WebAssembly: it begins with 7f 45 4c 46, and not with 00 61 73 6d",
+        ),
+        (b"\0as".to_vec(), "it begins with 00 61 73, and not"),
         (b"(module)".to_vec(), "the module is text"),
         (valid[..valid.len() - 1].to_vec(), "not a valid module"),
     ];
@@ -68,6 +72,7 @@ fn a_wrong_module_is_named_with_its_fault() {
     for (module, words) in cases {
         let (status, message) = failure(&run(&engine, program(&module), b"a\n"));
         assert!(status == Status::BadModule && message.contains(words), "{words}: {status:?}, {message}");
+        assert!(!message.contains('\n'), "{message}");
     }
     assert_eq!(payload(&run(&engine, program(&valid), b"a\n")), "");
 }
