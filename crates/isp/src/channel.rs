@@ -243,7 +243,7 @@ fn unresolved(target: &Target, error: &ResolveError) -> Failure {
     let status = match error {
         ResolveError::NotFound => Status::NotFound,
         ResolveError::Denied => Status::Denied,
-        ResolveError::NotFile => Status::Invalid,
+        ResolveError::NotFile | ResolveError::Invalid(_) => Status::Invalid,
         ResolveError::Other(_) => Status::Io,
     };
     Failure::new(status, format!("{target}: {error}"))

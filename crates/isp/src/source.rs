@@ -38,6 +38,11 @@ pub trait Destination: Send + Sync {
     /// # Errors
     /// The bytes cannot be written.
     fn write(&self, at: u64, data: &[u8]) -> Result<(), SourceError>;
+
+    /// Largest size of the file in bytes. A copy that would exceed it is not valid.
+    fn bytes_max(&self) -> u64 {
+        i64::MAX as u64
+    }
 }
 
 impl Source for Vec<u8> {
@@ -124,7 +129,10 @@ pub enum ResolveError {
     /// the file is not a regular file
     #[error("the file is not a regular file")]
     NotFile,
-    /// another failure, with a message
+    /// the instruction cannot be executed with this file, with a message
+    #[error("{0}")]
+    Invalid(String),
+    /// a failure of input or output, with a message
     #[error("{0}")]
     Other(String),
 }

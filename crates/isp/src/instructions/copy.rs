@@ -85,8 +85,20 @@ impl Kind for Copy {
         let Some(destination) = start.request.destination.clone() else {
             return Err(Failure::new(Status::NotFound, format!("there is no file {} to write", self.to)));
         };
+        check_end(&*destination, &self.to, self.at, 0)?;
         start.with(Copying { matcher: Matcher::new(&self.pattern)?, destination, copy: self.clone() })
     }
+}
+
+/// Fails if a file cannot be so large that it has the bytes of a write.
+fn check_end(destination: &dyn Destination, to: &Target, at: u64, len: u64) -> Result<(), Failure> {
+    let (max, end) = (destination.bytes_max(), at.saturating_add(len));
+    if end <= max {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "{to} has at most {max} bytes, and the copy would end at byte {end} or behind; choose a smaller \"at\""
+    )))
 }
 
 /// Operation of `Copy`.
@@ -137,6 +149,7 @@ impl Copying {
             return Ok(());
         }
         let at = self.copy.at.saturating_add(copied.written);
+        check_end(&*self.destination, &self.copy.to, at, copied.buffer.len() as u64)?;
         self.destination.write(at, &copied.buffer).map_err(|error| {
             let (len, to) = (copied.buffer.len(), &self.copy.to);
             Failure::new(Status::Io, format!("{len} bytes cannot be written at byte {at} of {to}: {error}"))

@@ -168,6 +168,33 @@ fn errors_name_what_is_wrong_and_what_is_possible() {
 }
 
 #[test]
+fn failures_to_find_a_file_have_a_status() {
+    /// Fails to find every file.
+    struct Failing(ResolveError);
+    impl Resolver for Failing {
+        fn source(&self, _: &Target) -> Result<Arc<dyn Source>, ResolveError> {
+            Err(self.0.clone())
+        }
+        fn destination(&self, _: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
+            Err(self.0.clone())
+        }
+    }
+    for (error, status) in [
+        (ResolveError::NotFound, "not-found"),
+        (ResolveError::Denied, "denied"),
+        (ResolveError::NotFile, "invalid"),
+        (ResolveError::Invalid("the path is a loop".into()), "invalid"),
+        (ResolveError::Other("the disk is broken".into()), "io"),
+    ] {
+        let channel = channel();
+        channel.write(b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n", &Failing(error.clone())).unwrap();
+        let reply = json(&channel.read(1000));
+        assert_eq!(reply["status"], status);
+        assert_eq!(reply["error"], format!("\"log.txt\": {error}"));
+    }
+}
+
+#[test]
 fn results_that_are_not_read_limit_instructions() {
     let channel = channel();
     let line = b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n";

@@ -77,3 +77,34 @@ fn a_destination_that_fails_is_named() {
     assert_eq!(failure.status, Status::Io);
     assert!(failure.message.contains("byte 7") && failure.message.contains("no space left"), "{failure}");
 }
+
+/// File of a limited size.
+struct Small(Written);
+
+impl Destination for Small {
+    fn write(&self, at: u64, data: &[u8]) -> Result<(), SourceError> {
+        self.0.write(at, data)
+    }
+
+    fn bytes_max(&self) -> u64 {
+        100
+    }
+}
+
+#[test]
+fn a_copy_beyond_the_largest_file_is_not_valid() {
+    let run = |at, destination: Arc<dyn Destination>| {
+        let copy = copy(RecordUnit::Lines, false, None, at);
+        run(&Setting::plain(), b"ab\nab\n", copy, 1 << 20, destination).result.clone()
+    };
+    let small = || -> Arc<dyn Destination> { Arc::new(Small(Written::default())) };
+    assert!(run(94, small()).is_ok());
+    for at in [95, 101, u64::MAX] {
+        let failure = run(at, small()).unwrap_err();
+        assert_eq!(failure.status, Status::Invalid, "{failure}");
+        assert!(failure.message.contains("has at most 100 bytes"), "{failure}");
+    }
+    // Files have positions of 63 bits.
+    let failure = run(1 << 63, Arc::new(Written::default())).unwrap_err();
+    assert_eq!(failure.status, Status::Invalid, "{failure}");
+}
