@@ -1,16 +1,16 @@
 //! Distribution of the values of bytes, or of the numbers of a field.
 
+mod bins;
+
 use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
 use crate::records::{Cell, Condition, Decoder, Format, Table};
 use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
 use crate::text::Keys;
+use bins::Bins;
 use serde::Serialize;
 use serde_json::Value;
-
-/// Maximum number of bins.
-const BINS_MAX: usize = 65_536;
 
 /// Field and bins for messages.
 const EXAMPLE: &str = r#"{"field": "size", "low": 0, "high": 1000, "bins": 10}"#;
@@ -28,7 +28,7 @@ pub enum Histogram {
         low: f64,
         /// Number above the last bin.
         high: f64,
-        /// Number of bins of equal width.
+        /// Number of bins of equal width. Bin `i` begins with `low + (high - low) * i / bins`.
         bins: usize,
         /// Format of the records.
         format: Format,
@@ -84,13 +84,9 @@ impl Kind for Histogram {
         match self {
             Self::Bytes => start.with(OfBytes),
             Self::Field { field, low, high, bins, format, conditions } => {
-                if !(1..=BINS_MAX).contains(bins) || !(high - low).is_finite() || low >= high {
-                    return Err(Failure::invalid(format!(
-                        "a histogram has 1 to {BINS_MAX} bins, and \"low\" is below \"high\""
-                    )));
-                }
+                let bins = Bins::new(*low, *high, *bins)?;
                 let table = Table::new(*format, vec![field.clone()], conditions)?;
-                start.with(OfField { table, low: *low, high: *high, bins: *bins })
+                start.with(OfField { table, bins })
             }
         }
     }
@@ -145,21 +141,16 @@ impl Operation for OfBytes {
 /// Operation of a histogram of a field.
 struct OfField {
     table: Table,
-    low: f64,
-    high: f64,
-    bins: usize,
+    bins: Bins,
 }
 
 impl OfField {
     fn add(&self, counts: &mut HistogramAnswer, cells: &[Cell<'_>]) -> Flow {
         match cells.first().and_then(Cell::number).map(crate::records::Number::as_f64) {
             None => counts.without += 1,
-            Some(value) if value < self.low => counts.below += 1,
-            Some(value) if value >= self.high => counts.above += 1,
-            Some(value) => {
-                let bin = ((value - self.low) / (self.high - self.low) * self.bins as f64) as usize;
-                counts.bins[bin.min(self.bins - 1)] += 1;
-            }
+            Some(value) if value < self.bins.low() => counts.below += 1,
+            Some(value) if value >= self.bins.high() => counts.above += 1,
+            Some(value) => counts.bins[self.bins.find(value)] += 1,
         }
         Flow::Continue
     }
@@ -177,7 +168,7 @@ impl Operation for OfField {
     }
 
     fn begin(&self, begin: Begin) -> Self::Results {
-        (self.table.decoder(begin), answer(vec![0; self.bins]))
+        (self.table.decoder(begin), answer(vec![0; self.bins.number()]))
     }
 
     fn view(&self, (decoder, counts): &mut Self::Results, view: View<'_>) -> Result<Flow, Failure> {

@@ -16,4 +16,5 @@ mod records;
 mod sums;
 mod support;
 mod threads;
+mod values;
 mod words;
