@@ -1,10 +1,11 @@
 //! Values of fields.
 
+use super::json::decode;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Number of a field.
+/// Number of a field: an integer of 64 bits, or else the nearest floating-point number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Number {
     Integer(i64),
@@ -12,7 +13,8 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// Reads a decimal number with an optional sign, fraction and exponent. Spaces around it are ignored.
+    /// Reads a decimal number with an optional sign, fraction and exponent. Spaces around it are ignored. A
+    /// number beyond the largest floating-point number is a text.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = text.trim_ascii();
         // Names such as `inf` and `nan` are texts.
@@ -40,7 +42,8 @@ impl Number {
     pub(crate) fn compare(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Integer(a), Self::Integer(b)) => a.cmp(&b),
-            _ => self.as_f64().total_cmp(&other.as_f64()),
+            // Both are finite. The two zeros are equal.
+            _ => self.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal),
         }
     }
 
@@ -59,27 +62,25 @@ pub(crate) enum Cell<'a> {
     Missing,
     /// Field of CSV: a text, and a number if it is written as one.
     Csv(&'a [u8]),
-    /// Value of JSON.
-    Json(&'a Value),
+    /// Value of JSON: its text in the file, whose syntax is right.
+    Json(&'a [u8]),
 }
 
 impl<'a> Cell<'a> {
     /// Returns the number, if the field is one. Strings of JSON are not.
     pub(crate) fn number(&self) -> Option<Number> {
         match self {
-            Self::Csv(text) => Number::parse(text),
-            Self::Json(Value::Number(number)) => Number::from_json(number),
-            Self::Json(_) | Self::Missing => None,
+            Self::Csv(text) | Self::Json(text) => Number::parse(text),
+            Self::Missing => None,
         }
     }
 
-    /// Returns the text: the string, or the JSON form of another value.
+    /// Returns the text: the string that is encoded, or another value as it is in the file.
     pub(crate) fn text(&self) -> Option<Cow<'a, [u8]>> {
         match self {
             Self::Missing => None,
-            Self::Csv(text) => Some(Cow::Borrowed(text)),
-            Self::Json(Value::String(text)) => Some(Cow::Borrowed(text.as_bytes())),
-            Self::Json(value) => Some(Cow::Owned(value.to_string().into_bytes())),
+            Self::Json([b'"', string @ .., b'"']) => Some(decode(string)),
+            Self::Csv(text) | Self::Json(text) => Some(Cow::Borrowed(text)),
         }
     }
 }

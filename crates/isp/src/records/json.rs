@@ -1,15 +1,29 @@
 //! Fields of a JSON object in a line.
 
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
+mod scanner;
 
-/// Fields that are read of each object. Other values are skipped without being stored.
+pub(super) use scanner::decode;
+
+use scanner::Scanner;
+use std::ops::Range;
+
+/// Fields that are read of each object. Other values are checked as well, so that the validity of a line
+/// does not depend on the fields.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonFields {
     /// Keys of the object.
     keys: Vec<String>,
     /// Fields: the number of a key, and the keys in the values below it.
     paths: Vec<(usize, Vec<String>)>,
+}
+
+/// Places of the values of an object in its line. It is reused for the next line.
+#[derive(Default)]
+pub(crate) struct JsonValues {
+    /// Bytes of the value of each key, or none.
+    places: Vec<Range<usize>>,
+    /// Buffer of the scanner.
+    open: Vec<u8>,
 }
 
 impl JsonFields {
@@ -25,73 +39,48 @@ impl JsonFields {
         Self { keys, paths }
     }
 
-    /// Reads the values of the keys. Returns `false` if the line is not an object.
-    pub(crate) fn read(&self, line: &[u8], values: &mut Vec<Value>) -> bool {
-        values.clear();
-        values.resize(self.keys.len(), Value::Null);
-        let mut deserializer = serde_json::Deserializer::from_slice(line);
-        let read = ObjectSeed { keys: &self.keys, values }.deserialize(&mut deserializer);
-        read.is_ok() && deserializer.end().is_ok()
-    }
-
-    /// Value of a field, of the values of the keys.
-    pub(crate) fn field<'a>(&self, field: usize, values: &'a [Value]) -> Option<&'a Value> {
-        let (key, path) = self.paths.get(field)?;
-        let value = path.iter().try_fold(values.get(*key)?, |value, key| value.get(key))?;
-        (!value.is_null()).then_some(value)
-    }
-}
-
-struct ObjectSeed<'a> {
-    keys: &'a [String],
-    values: &'a mut [Value],
-}
-
-impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ObjectSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key_seed(KeySeed(self.keys))? {
-            match key.and_then(|key| self.values.get_mut(key)) {
-                Some(value) => *value = map.next_value()?,
-                None => _ = map.next_value::<IgnoredAny>()?,
+    /// Finds the values of the keys. Returns `false` if the line is not an object in JSON.
+    pub(crate) fn read(&self, line: &[u8], values: &mut JsonValues) -> bool {
+        let JsonValues { places, open } = values;
+        places.clear();
+        places.resize(self.keys.len(), 0..0);
+        let mut scanner = Scanner::new(line);
+        let object = scanner.object(open, |key, value| {
+            if let Some(at) = self.keys.iter().position(|known| is_key(key, known)) {
+                places[at] = value;
             }
+        });
+        object.is_some() && scanner.end().is_some() && std::str::from_utf8(line).is_ok()
+    }
+
+    /// Text of the value of a field in the line that was read.
+    pub(crate) fn field<'a>(
+        &self,
+        field: usize,
+        line: &'a [u8],
+        values: &mut JsonValues,
+    ) -> Option<&'a [u8]> {
+        let (key, path) = self.paths.get(field)?;
+        let JsonValues { places, open } = values;
+        let mut value = line.get(places.get(*key)?.clone())?;
+        for key in path {
+            value = member(value, key, open)?;
         }
-        Ok(())
+        (!value.is_empty() && value != b"null").then_some(value)
     }
 }
 
-/// Reads a key as its number in the list, without storing it.
-struct KeySeed<'a>(&'a [String]);
-
-impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
+/// Text of the value of a key, if a value is an object that has it. The last one counts.
+fn member<'a>(object: &'a [u8], wanted: &str, open: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let mut found = None;
+    Scanner::new(object).object(open, |key, value| {
+        if is_key(key, wanted) {
+            found = object.get(value);
+        }
+    })?;
+    found
 }
 
-impl Visitor<'_> for KeySeed<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Option<usize>, E> {
-        Ok(self.0.iter().position(|known| known == key))
-    }
+fn is_key(key: &[u8], wanted: &str) -> bool {
+    key == wanted.as_bytes() || key.contains(&b'\\') && *decode(key) == *wanted.as_bytes()
 }

@@ -1,7 +1,7 @@
 //! Records of a range, with the fields that an instruction reads.
 
 use super::csv::{CsvReader, CsvRecord, write_field};
-use super::json::JsonFields;
+use super::json::{JsonFields, JsonValues};
 use super::{Cell, Condition, Format, Test};
 use crate::outcome::{Failure, Status};
 use crate::scan::{Begin, Flow, Head, View};
@@ -21,6 +21,8 @@ pub(crate) struct Table {
     fields: Vec<String>,
     tests: Vec<Test>,
     json: JsonFields,
+    /// Names of the fields as JSON strings.
+    quoted: Vec<String>,
     /// Number of the column of each field, and the position of the header.
     columns: OnceLock<(Vec<usize>, Option<u64>)>,
 }
@@ -35,7 +37,8 @@ impl Table {
         let tests =
             conditions.iter().map(|condition| Test::new(condition, &mut fields)).collect::<Result<_, _>>()?;
         let json = JsonFields::new(&fields);
-        Ok(Self { format, fields, tests, json, columns: OnceLock::new() })
+        let quoted = fields.iter().map(|field| Value::from(field.as_str()).to_string()).collect();
+        Ok(Self { format, fields, tests, json, quoted, columns: OnceLock::new() })
     }
 
     /// Reads the header, and finds the columns.
@@ -57,7 +60,7 @@ impl Table {
         let delimiter = if let Format::Csv { delimiter, .. } = self.format { delimiter } else { b',' };
         Decoder {
             reader: CsvReader::new(delimiter),
-            values: Vec::new(),
+            values: JsonValues::default(),
             sequential: begin.sequential,
             ended: true,
             in_header: false,
@@ -130,7 +133,8 @@ impl Table {
                 decoder.invalid += 1;
                 continue;
             }
-            let cell = |field| self.json.field(field, &decoder.values).map_or(Cell::Missing, Cell::Json);
+            let values = &mut decoder.values;
+            let cell = |field| self.json.field(field, line, values).map_or(Cell::Missing, Cell::Json);
             let cells: Cells<'_> = (0..self.fields.len()).map(cell).collect();
             if self.accepts(&cells) {
                 let flow = visit(&cells)?;
@@ -157,12 +161,13 @@ impl Table {
             }
         } else {
             line.push(b'{');
-            for (index, (name, cell)) in self.fields.iter().zip(&cells[..number]).enumerate() {
+            for (index, (name, cell)) in self.quoted.iter().zip(&cells[..number]).enumerate() {
                 if index > 0 {
                     line.push(b',');
                 }
-                let value = if let Cell::Json(value) = cell { value } else { &Value::Null };
-                line.extend_from_slice(format!("{}:{value}", Value::from(name.as_str())).as_bytes());
+                line.extend_from_slice(name.as_bytes());
+                line.push(b':');
+                line.extend_from_slice(if let Cell::Json(value) = cell { value } else { b"null" });
             }
             line.push(b'}');
         }
@@ -176,7 +181,7 @@ type Cells<'a> = Vec<Cell<'a>>;
 /// State of the decoding of a part.
 pub(crate) struct Decoder {
     reader: CsvReader,
-    values: Vec<Value>,
+    values: JsonValues,
     sequential: bool,
     /// `true` if the last view ended with a line feed.
     ended: bool,

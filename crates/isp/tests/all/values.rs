@@ -28,6 +28,19 @@ fn refused(instruction: &str) -> String {
     failure.message
 }
 
+/// Returns the records that `select` returns, and the number of invalid lines.
+fn selected(data: &[u8], format: &str, fields: &[&str], conditions: &Value) -> (String, u64) {
+    let instruction = json!({"select": fields, "format": format, "where": conditions});
+    let Answer::Select(answer) = answer(data, &instruction) else { panic!("another answer") };
+    (String::from_utf8(answer.payload).unwrap(), answer.invalid)
+}
+
+/// Returns the groups of `aggregate`, without their numbers of records.
+fn groups(data: &[u8], instruction: &Value) -> Vec<(Vec<Value>, Vec<Value>)> {
+    let Answer::Aggregate(answer) = answer(data, instruction) else { panic!("another answer") };
+    answer.groups.into_iter().map(|group| (group.by, group.values)).collect()
+}
+
 #[test]
 fn the_border_of_a_bin_belongs_to_the_bin_above() {
     let text: String = std::iter::once("v".into()).chain((0..3000).map(|v| format!("\n{v}"))).collect();
@@ -49,4 +62,103 @@ fn a_histogram_that_is_too_wide_is_refused_for_its_width() {
     assert!(wide.contains("the width") && !wide.contains("is below"), "{wide}");
     assert!(refused(&instruction("2", "2", 4)).contains("\"low\" is 2.0, and not below \"high\", 2.0"));
     assert!(refused(&instruction("1", "2", 0)).contains("1 to 65536 bins"));
+}
+
+/// Lines with their validity: it depends on the line alone.
+const LINES: [(&[u8], bool); 24] = [
+    (br#"{"id":1,"x":1e400}"#, true),
+    (br#"{"id":1,"x":"\ud800"}"#, true),
+    (br#"{"id":1,"x":"\ude00\ud800\u0041"}"#, true),
+    (br#" { "id" : 1 , "x" : [ true , false , null , { } , [ ] , -0.5E-3 ] } "#, true),
+    (b"{\"id\":1,\"x\":\"\xff\"}", false),
+    (b"{\"id\":1,\"\xff\":2}", false),
+    (b"{\"id\":1,\"x\":\"\t\"}", false),
+    (br#"{"id":1,"x":"\q"}"#, false),
+    (br#"{"id":1,"x":"\u12g4"}"#, false),
+    (br#"{"id":1,"x":"open}"#, false),
+    (br#"{"id":1,"x":01}"#, false),
+    (br#"{"id":1,"x":+1}"#, false),
+    (br#"{"id":1,"x":1.}"#, false),
+    (br#"{"id":1,"x":.5}"#, false),
+    (br#"{"id":1,"x":1e}"#, false),
+    (br#"{"id":1,"x":-}"#, false),
+    (br#"{"id":1,"x":NaN}"#, false),
+    (br#"{"id":1,"x":truex}"#, false),
+    (br#"{"id":1,"x":[1,]}"#, false),
+    (br#"{"id":1,"x":[1}}"#, false),
+    (br#"{"id":1,}"#, false),
+    (br#"{"id":1,"x"}"#, false),
+    (br#"{"id":1} 2"#, false),
+    (br#"[{"id":1}]"#, false),
+];
+
+#[test]
+fn a_line_is_valid_whatever_fields_are_read() {
+    let nested = format!(r#"{{"id":1,"x":{}{}}}"#, "[".repeat(2000), "]".repeat(2000));
+    let lines = LINES.iter().copied().chain([(nested.as_bytes(), true)]);
+    for (line, valid) in lines {
+        let data = [line, b"\n{\"id\":2,\"x\":2}\n"].concat();
+        for fields in [&["id"][..], &["x"], &["id", "x"], &["x.y.z"], &["other"]] {
+            let (payload, invalid) = selected(&data, "jsonl", fields, &json!([]));
+            let shown = String::from_utf8_lossy(line);
+            assert_eq!(invalid, u64::from(!valid), "{fields:?} of {shown}");
+            assert_eq!(payload.lines().count(), 1 + usize::from(valid), "{fields:?} of {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_too_large_is_no_number_in_both_formats() {
+    let functions = json!([{"count": "x"}, {"sum": "x"}, {"max": "x"}]);
+    let json = b"{\"x\":1e400}\n{\"x\":2}\n{\"x\":-1e999}";
+    let csv = b"x\n1e400\n2\n-1e999\n";
+    for (data, format) in [(&json[..], "jsonl"), (&csv[..], "csv")] {
+        let found = groups(data, &json!({"aggregate": functions, "format": format}));
+        assert_eq!(found, [(vec![], vec![json!(3), json!(2), json!(2)])], "{format}");
+        let (_, invalid) = selected(data, format, &["x"], &json!([["x", ">", 1]]));
+        assert_eq!(invalid, 0);
+    }
+}
+
+const NUMBERS: [&str; 7] =
+    ["12345678901234567890123", "3.141592653589793238462643", "-0", "0.1000", "1E2", "1e400", "-0.0e+05"];
+
+#[test]
+fn numbers_keep_their_text() {
+    for number in NUMBERS {
+        let line = format!("{{\"a\": {{\"x\": {number} }}, \"s\": \"\\u00e4\\n\", \"n\":null}}\n");
+        let (payload, _) = selected(line.as_bytes(), "jsonl", &["a.x", "s", "n", "none"], &json!([]));
+        let expected = format!("{{\"a.x\":{number},\"s\":\"\\u00e4\\n\",\"n\":null,\"none\":null}}\n");
+        assert_eq!(payload, expected);
+        for conditions in [json!([["a.x", "=", number]]), json!([["a.x", "contains", number]])] {
+            assert_eq!(selected(line.as_bytes(), "jsonl", &["a.x"], &conditions).0.lines().count(), 1);
+        }
+    }
+    let lines: String = NUMBERS.iter().map(|number| format!("{{\"x\":{number}}}\n")).collect();
+    let found = groups(lines.as_bytes(), &json!({"aggregate": [], "by": ["x"], "format": "jsonl"}));
+    let found: Vec<_> = found.into_iter().map(|(mut by, _)| by.remove(0)).collect();
+    assert_eq!(found, NUMBERS);
+}
+
+#[test]
+fn strings_are_grouped_by_what_they_encode() {
+    let lines = r#"{"s":"ä\"/"}
+{"s":"\u00e4\u0022\/"}
+{"\u0073":"\u00E4\"/"}
+{"s":"\ud83d\ude00"}
+{"s":"😀"}
+{"s":[1, "a"]}
+{"s":"x","s":"\ud800"}
+"#;
+    let found =
+        groups(lines.as_bytes(), &json!({"aggregate": [{"count": "s"}], "by": ["s"], "format": "jsonl"}));
+    let group = |text: &str, count: u64| (vec![json!(text)], vec![json!(count)]);
+    assert_eq!(found, [group("ä\"/", 3), group("😀", 2), group("[1, \"a\"]", 1), group("\u{fffd}", 1)]);
+}
+
+#[test]
+fn zero_is_one_number() {
+    let lines = "{\"x\":-0.0}\n{\"x\":0}\n{\"x\":-0}\n";
+    let (payload, _) = selected(lines.as_bytes(), "jsonl", &["x"], &json!([["x", "=", 0]]));
+    assert_eq!(payload, lines);
 }
