@@ -75,6 +75,18 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// Returns the truth value, if the field is one. Strings of JSON are not.
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        match self {
+            Self::Csv(text) | Self::Json(text) => match text.trim_ascii() {
+                b"true" => Some(true),
+                b"false" => Some(false),
+                _ => None,
+            },
+            Self::Missing => None,
+        }
+    }
+
     /// Returns the text: the string that is encoded, or another value as it is in the file.
     pub(crate) fn text(&self) -> Option<Cow<'a, [u8]>> {
         match self {

@@ -3,6 +3,7 @@
 use super::{Cell, Number};
 use crate::matcher::{Matcher, Pattern};
 use crate::outcome::Failure;
+use crate::text::shortened;
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -45,6 +46,11 @@ impl Comparison {
         ("missing", Self::Missing),
     ];
 
+    /// Name in an instruction.
+    fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+    }
+
     fn accepts(self, ordering: Ordering) -> bool {
         match self {
             Self::Equal => ordering.is_eq(),
@@ -58,8 +64,9 @@ impl Comparison {
     }
 }
 
-/// Condition on a field. A number is compared with fields that are numbers, and a string with the text
-/// of fields. A condition on a field that the record does not have, or that is not a number, is false.
+/// Condition on a field. A number is compared with fields that are numbers, a boolean with those that are
+/// `true` or `false`, and a string with the text of fields. A condition with a value is false for a field
+/// that the record does not have, or that is of another kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Condition {
     /// Name of the field.
@@ -76,8 +83,8 @@ impl Condition {
         let form = || {
             let names = Comparison::NAMES.map(|(name, _)| name).join(" ");
             Failure::invalid(format!(
-                "\"where\" is a list of conditions [\"field\", comparison, value]; the comparisons are {names}, \
-                 and the last two have no value"
+                "\"where\" is a list of conditions [field, comparison, value], such as [[\"size\", \">\", 100]]; the \
+                 comparisons are {names}, and the last two have no value"
             ))
         };
         let conditions = value.as_array().ok_or_else(form)?;
@@ -90,14 +97,35 @@ impl Condition {
             let (Some(field), Some(name)) = (field.as_str(), comparison.as_str()) else { return Err(form()) };
             let (_, comparison) =
                 Comparison::NAMES.into_iter().find(|(known, _)| *known == name).ok_or_else(form)?;
-            let unary = matches!(comparison, Comparison::Exists | Comparison::Missing);
-            let comparable = value.is_number() || value.is_string() || value.is_boolean();
-            if unary != value.is_null() || !unary && !comparable {
-                return Err(form());
-            }
-            Ok(Self { field: field.into(), comparison, value: value.clone() })
+            let parsed = Self { field: field.into(), comparison, value: value.clone() };
+            parsed.check().map(|()| parsed)
         };
         conditions.iter().map(parse).collect()
+    }
+
+    /// Fails if the comparison does not take the value.
+    fn check(&self) -> Result<(), Failure> {
+        let needs = match (self.comparison, &self.value) {
+            (Comparison::Exists | Comparison::Missing, Value::Null) => return Ok(()),
+            (Comparison::Exists | Comparison::Missing, _) => "has no value",
+            (_, Value::String(_)) => return Ok(()),
+            (Comparison::Contains | Comparison::Matches, _) => "needs a string",
+            (_, Value::Number(_)) | (Comparison::Equal | Comparison::NotEqual, Value::Bool(_)) => {
+                return Ok(());
+            }
+            (_, Value::Bool(_)) => {
+                "needs a number or a string; only \"=\" and \"!=\" compare with true and false"
+            }
+            (Comparison::Equal | Comparison::NotEqual, _) => "needs a number, a string, true or false",
+            _ => "needs a number or a string",
+        };
+        let name = self.comparison.name();
+        let condition = if self.value.is_null() {
+            serde_json::json!([self.field, name])
+        } else {
+            serde_json::json!([self.field, name, self.value])
+        };
+        Err(Failure::invalid(format!("{name:?} in {} {needs}", shortened(&condition))))
     }
 }
 
@@ -112,6 +140,7 @@ pub(crate) struct Test {
 enum TestValue {
     None,
     Number(Number),
+    Boolean(bool),
     Text(Vec<u8>),
     Pattern(Matcher),
 }
@@ -119,20 +148,19 @@ enum TestValue {
 impl Test {
     /// Compiles a condition. The field is added to the list of fields that the instruction reads.
     pub(crate) fn new(condition: &Condition, fields: &mut Vec<String>) -> Result<Self, Failure> {
-        let text = match &condition.value {
-            Value::String(text) => text.clone(),
-            value => value.to_string(),
-        };
+        condition.check()?;
         let value = match (condition.comparison, &condition.value) {
-            (Comparison::Exists | Comparison::Missing, _) => TestValue::None,
-            (Comparison::Matches, _) => TestValue::Pattern(Matcher::new(&Pattern::Regex(text))?),
-            (Comparison::Contains, _) => TestValue::Text(text.into_bytes()),
+            (Comparison::Matches, Value::String(text)) => {
+                TestValue::Pattern(Matcher::new(&Pattern::Regex(text.clone()))?)
+            }
+            (_, Value::String(text)) => TestValue::Text(text.clone().into_bytes()),
+            (_, Value::Bool(value)) => TestValue::Boolean(*value),
             (_, Value::Number(number)) => {
                 TestValue::Number(Number::from_json(number).ok_or_else(|| {
                     Failure::invalid(format!("{number} is not a number that can be compared"))
                 })?)
             }
-            _ => TestValue::Text(text.into_bytes()),
+            _ => TestValue::None,
         };
         let field = field_index(fields, &condition.field);
         Ok(Self { field, comparison: condition.comparison, value })
@@ -145,6 +173,9 @@ impl Test {
             TestValue::None => matches!(cell, Cell::Missing) == (self.comparison == Comparison::Missing),
             TestValue::Number(value) => {
                 cell.number().is_some_and(|number| self.comparison.accepts(number.compare(*value)))
+            }
+            TestValue::Boolean(value) => {
+                cell.boolean().is_some_and(|boolean| self.comparison.accepts(boolean.cmp(value)))
             }
             TestValue::Pattern(matcher) => cell.text().is_some_and(|text| matcher.is_match(&text)),
             TestValue::Text(value) => cell.text().is_some_and(|text| {

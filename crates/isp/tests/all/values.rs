@@ -157,6 +157,33 @@ fn strings_are_grouped_by_what_they_encode() {
 }
 
 #[test]
+fn conditions_have_values_that_can_be_compared() {
+    let lines = "{\"v\":true}\n{\"v\":false}\n{\"v\":\"true\"}\n{\"v\":1}\n{\"v\":null}\n";
+    let select = |condition: Value| selected(lines.as_bytes(), "jsonl", &["v"], &json!([condition])).0;
+    assert_eq!(select(json!(["v", "=", true])), "{\"v\":true}\n");
+    assert_eq!(select(json!(["v", "!=", true])), "{\"v\":false}\n");
+    assert_eq!(select(json!(["v", "=", "true"])), "{\"v\":true}\n{\"v\":\"true\"}\n");
+    let csv = "v,w\ntrue,1\nfalse,2\nTRUE,3\n,4\n";
+    let select = |condition: Value| selected(csv.as_bytes(), "csv", &["w"], &json!([condition])).0;
+    assert_eq!(select(json!(["v", "=", true])), "1\n");
+    assert_eq!(select(json!(["v", "!=", true])), "2\n");
+    for (condition, message) in [
+        (r#"["size","contains",5]"#, "\"contains\" in [\"size\",\"contains\",5] needs a string"),
+        (r#"["size","matches",true]"#, "\"matches\" in [\"size\",\"matches\",true] needs a string"),
+        (r#"["size","<",true]"#, "only \"=\" and \"!=\" compare with true and false"),
+        (r#"["size","exists",1]"#, "\"exists\" in [\"size\",\"exists\",1] has no value"),
+        (r#"["size","="]"#, "needs a number, a string, true or false"),
+        (r#"["size","=",null]"#, "needs a number, a string, true or false"),
+        (r#"["size","<",[1]]"#, "\"<\" in [\"size\",\"<\",[1]] needs a number or a string"),
+        (r#"["size","=",[1]]"#, "needs a number, a string, true or false"),
+    ] {
+        let line = format!(r#"{{"select":["a"],"format":"jsonl","where":[{condition}],"file":"x"}}"#);
+        let found = refused(&line);
+        assert!(found.contains(message), "{condition}: {found}");
+    }
+}
+
+#[test]
 fn zero_is_one_number() {
     let lines = "{\"x\":-0.0}\n{\"x\":0}\n{\"x\":-0}\n";
     let (payload, _) = selected(lines.as_bytes(), "jsonl", &["x"], &json!([["x", "=", 0]]));
