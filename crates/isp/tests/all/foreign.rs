@@ -150,3 +150,39 @@ fn python_reads_the_same_records_of_json() {
     let Answer::Aggregate(found) = answer(json, &text) else { panic!() };
     assert_eq!(python(code, &text), serde_json::to_value(&found.groups).unwrap());
 }
+
+#[test]
+fn python_computes_the_same_exact_sums_and_means() {
+    if !program("python3") {
+        return;
+    }
+    let mut rng = SmallRng::seed_from_u64(5);
+    let mut text = Vec::new();
+    for n in 0..2000 {
+        // Numbers of all sizes and of similar ones, integers, and numbers that almost cancel each other.
+        let number = match n % 4 {
+            0 => f64::from_bits(rng.random()),
+            1 => rng.random_range(-1e3..1e3),
+            2 => rng.random_range(-1.0..1.0) * f64::MAX,
+            _ => rng.random_range(-1e18..1e18_f64).trunc(),
+        };
+        if number.is_finite() {
+            let text_of = if n % 8 == 3 { format!("{number}") } else { format!("{number:e}") };
+            text.extend_from_slice(format!("{{\"g\": {}, \"x\": {text_of}}}\n", n % 100).as_bytes());
+        }
+    }
+    let code = "import sys,json\nfrom fractions import Fraction as F\ng={}\n\
+                for l in sys.stdin:\n  x=json.loads(l)\n  g.setdefault(str(x['g']),[]).append(F(x['x']))\n\
+                def near(x):\n  try: return float(x)\n  except OverflowError: return None\n\
+                print(json.dumps([[k,near(sum(v)),near(sum(v)/len(v))] for k,v in g.items()]))";
+    let json = r#"{"aggregate":[{"sum":"x"},{"mean":"x"}],"by":["g"],"format":"jsonl","file":"x"}"#;
+    let Answer::Aggregate(found) = answer(json, &text) else { panic!() };
+    let expected = python(code, &text);
+    assert_eq!(expected.as_array().unwrap().len(), found.groups.len());
+    for (expected, group) in expected.as_array().unwrap().iter().zip(&found.groups) {
+        assert_eq!(expected[0], group.by[0]);
+        for (expected, found) in [(&expected[1], &group.values[0]), (&expected[2], &group.values[1])] {
+            assert_eq!(expected.as_f64(), found.as_f64(), "group {group:?}");
+        }
+    }
+}

@@ -1,8 +1,9 @@
 //! Values of records: numbers and texts as they are in the file, exact sums, borders of bins, and lines that
 //! are not JSON.
 
-use crate::support::Setting;
+use crate::support::{Setting, setting};
 use frit_isp::{Answer, Command, Status, text};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Reads an instruction for a file.
@@ -39,6 +40,12 @@ fn selected(data: &[u8], format: &str, fields: &[&str], conditions: &Value) -> (
 fn groups(data: &[u8], instruction: &Value) -> Vec<(Vec<Value>, Vec<Value>)> {
     let Answer::Aggregate(answer) = answer(data, instruction) else { panic!("another answer") };
     answer.groups.into_iter().map(|group| (group.by, group.values)).collect()
+}
+
+/// Returns the functions of the field `x` of JSON lines.
+fn functions(data: &str, functions: &[&str]) -> Vec<Value> {
+    let functions: Vec<Value> = functions.iter().map(|name| json!({*name: "x"})).collect();
+    groups(data.as_bytes(), &json!({"aggregate": functions, "format": "jsonl"})).remove(0).1
 }
 
 #[test]
@@ -154,6 +161,47 @@ fn strings_are_grouped_by_what_they_encode() {
         groups(lines.as_bytes(), &json!({"aggregate": [{"count": "s"}], "by": ["s"], "format": "jsonl"}));
     let group = |text: &str, count: u64| (vec![json!(text)], vec![json!(count)]);
     assert_eq!(found, [group("ä\"/", 3), group("😀", 2), group("[1, \"a\"]", 1), group("\u{fffd}", 1)]);
+}
+
+#[test]
+fn sums_do_not_overflow_in_between() {
+    let lines = |numbers: &[&str]| -> String {
+        numbers.iter().map(|number| format!("{{\"x\":{number}}}\n")).collect()
+    };
+    let both = |numbers: &[&str]| functions(&lines(numbers), &["sum", "mean"]);
+    assert_eq!(both(&["1e308", "1e308", "-1e308"]), [json!(1e308), json!(1e308 / 3.0)]);
+    assert_eq!(both(&["1e308", "1", "1e-300", "-1e308", "-1"]), [json!(1e-300), json!(1e-300 / 5.0)]);
+    assert_eq!(both(&["9007199254740993", "0.5"]), [json!(9007199254740994.0), json!(4503599627370496.75)]);
+    assert_eq!(
+        both(&["9223372036854775807", "1"]),
+        [json!(9223372036854775808.0), json!(4611686018427387904.0)]
+    );
+    assert_eq!(both(&["5e-324", "0", "0.0"]), [json!(5e-324), json!(0.0)]);
+    // The sum is beyond the largest number, and the mean is not.
+    assert_eq!(both(&["1e308", "1e308"]), [Value::Null, json!(1e308)]);
+    assert_eq!(both(&["-1.7976931348623157e308", "-1e292"]), [Value::Null, json!(-2.0_f64.powi(1023))]);
+    assert_eq!(both(&["\"a\""]), [Value::Null, Value::Null]);
+}
+
+proptest! {
+    /// The numbers are multiples of 2^-40, so that their sum is a whole number of them.
+    #[test]
+    fn a_sum_is_the_nearest_number_to_the_exact_one(
+        numbers in proptest::collection::vec((-(1_i64 << 53)..1 << 53, 0_u32..60), 1..60), setting in setting(),
+    ) {
+        let unit = 2.0_f64.powi(-40);
+        let exact: i128 = numbers.iter().map(|(n, shift)| i128::from(*n) << shift).sum();
+        let text: String = numbers.iter()
+            .map(|(n, shift)| format!("{{\"x\":{:e}}}\n", *n as f64 * 2.0_f64.powi(*shift as i32) * unit))
+            .collect();
+        let setting = Setting { offset: 0, length: None, ..setting };
+        let instruction = json!({"aggregate": [{"sum": "x"}], "format": "jsonl"});
+        let Answer::Aggregate(found) = setting.answer(text.as_bytes(), command(&instruction)) else {
+            panic!("another answer")
+        };
+        // A conversion from an integer rounds to the nearest number, and a power of two is exact.
+        prop_assert_eq!(found.groups[0].values[0].as_f64(), Some(exact as f64 * unit));
+    }
 }
 
 #[test]

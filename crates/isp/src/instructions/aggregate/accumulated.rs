@@ -16,12 +16,16 @@ pub(super) struct Accumulated {
 }
 
 impl Accumulated {
-    pub(super) fn add(&mut self, cell: &Cell<'_>, part: u64) {
-        self.present += u64::from(!matches!(cell, Cell::Missing));
-        if let Some(number) = cell.number() {
+    /// Adds the field of a record, as far as the function needs it.
+    pub(super) fn add(&mut self, compute: Compute, cell: &Cell<'_>) {
+        if compute == Compute::Count {
+            self.present += u64::from(!matches!(cell, Cell::Missing));
+        } else if let Some(number) = cell.number() {
             self.numbers += 1;
-            self.sum.add(number, part);
-            self.extend(Some(number), Some(number));
+            match compute {
+                Compute::Sum | Compute::Mean => self.sum.add(number),
+                _ => self.extend(Some(number), Some(number)),
+            }
         }
     }
 
@@ -39,21 +43,21 @@ impl Accumulated {
     }
 
     /// Appends the values of the next part.
-    pub(super) fn merge(&mut self, next: &mut Self) {
+    pub(super) fn merge(&mut self, next: &Self) {
         self.present += next.present;
         self.numbers += next.numbers;
-        self.sum.merge(&mut next.sum);
+        self.sum.merge(&next.sum);
         self.extend(next.min, next.max);
     }
 
-    /// Result of a function.
-    pub(super) fn value(&mut self, compute: Compute) -> Value {
+    /// Result of a function: null without a number, and for a sum beyond the largest number.
+    pub(super) fn value(self, compute: Compute) -> Value {
         let number = |number: Option<Number>| number.map_or(Value::Null, Number::to_json);
         match compute {
             Compute::Count => self.present.into(),
             _ if self.numbers == 0 => Value::Null,
-            Compute::Sum => self.sum.total().to_json(),
-            Compute::Mean => (self.sum.total().as_f64() / self.numbers as f64).into(),
+            Compute::Sum => number(self.sum.total()),
+            Compute::Mean => self.sum.quotient(self.numbers).into(),
             Compute::Min => number(self.min),
             Compute::Max => number(self.max),
         }

@@ -1,65 +1,49 @@
-//! Sums that do not depend on the number of threads.
+//! Sums that are exact, and so depend on no order and no number of threads.
+
+mod exact;
 
 use crate::records::Number;
+use exact::ExactSum;
 
-/// Sum of numbers. Integers are summed exactly. Other numbers are summed for each part of the range
-/// with the compensation of Neumaier, and then the sums of the parts in their order.
+/// Sum of numbers.
 #[derive(Clone, Default)]
 pub(super) struct Sum {
     integers: i128,
+    /// Numbers that are not integers.
+    floats: ExactSum,
     /// `true` if at least one number is not an integer.
     has_float: bool,
-    /// Sum of the parts before `part`.
-    parts: f64,
-    /// Part of `current` and `lost`.
-    part: u64,
-    current: f64,
-    /// Sum of the bits that were lost in additions to `current`.
-    lost: f64,
 }
 
 impl Sum {
-    pub(super) fn add(&mut self, number: Number, part: u64) {
+    pub(super) fn add(&mut self, number: Number) {
         match number {
             Number::Integer(integer) => self.integers = self.integers.saturating_add(integer.into()),
             Number::Float(float) => {
-                if self.part != part {
-                    self.close_part();
-                    self.part = part;
-                }
-                let next = self.current + float;
-                self.lost += if self.current.abs() >= float.abs() {
-                    (self.current - next) + float
-                } else {
-                    (float - next) + self.current
-                };
-                self.current = next;
+                self.floats.add(float);
                 self.has_float = true;
             }
         }
     }
 
-    /// Appends the sum of the next part.
-    pub(super) fn merge(&mut self, next: &mut Self) {
-        self.integers = self.integers.saturating_add(next.integers);
-        if next.has_float {
-            self.close_part();
-            next.close_part();
-            self.parts += next.parts;
-            self.has_float = true;
+    /// Adds the sum of other numbers.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.integers = self.integers.saturating_add(other.integers);
+        self.floats.merge(&other.floats);
+        self.has_float |= other.has_float;
+    }
+
+    /// Sum, or the floating-point number nearest to it. There is none beyond the largest one.
+    pub(super) fn total(self) -> Option<Number> {
+        match i64::try_from(self.integers) {
+            Ok(integer) if !self.has_float => Some(Number::Integer(integer)),
+            _ => self.quotient(1).map(Number::Float),
         }
     }
 
-    pub(super) fn total(&mut self) -> Number {
-        self.close_part();
-        match (i64::try_from(self.integers), self.has_float) {
-            (Ok(integer), false) => Number::Integer(integer),
-            _ => Number::Float(self.integers as f64 + self.parts),
-        }
-    }
-
-    fn close_part(&mut self) {
-        self.parts += self.current + self.lost;
-        (self.current, self.lost) = (0.0, 0.0);
+    /// Floating-point number nearest to the sum divided by a number that is not zero.
+    pub(super) fn quotient(mut self, divisor: u64) -> Option<f64> {
+        self.floats.add_integer(self.integers);
+        self.floats.quotient(divisor)
     }
 }
