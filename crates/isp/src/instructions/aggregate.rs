@@ -61,7 +61,7 @@ pub struct Aggregate {
 /// Results of `Aggregate`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AggregateAnswer {
-    /// Groups, in the order of their first records.
+    /// Groups, in the order of their first records. Without `by`, there is one group.
     pub groups: Vec<GroupAnswer>,
     /// Number of lines that are not JSON objects.
     pub invalid: u64,
@@ -228,7 +228,12 @@ impl Operation for Aggregation {
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, (decoder, groups): (Decoder, Groups)) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, (decoder, mut groups): (Decoder, Groups)) -> Result<(Answer, bool), Failure> {
+        if self.by == 0 {
+            // Without `by`, no records are a group as well.
+            groups.key.clear();
+            groups.find(self.compute.len());
+        }
         let answer = |group: Group| GroupAnswer {
             by: key::decode(&group.key),
             records: group.records,

@@ -237,3 +237,15 @@ fn zero_is_one_number() {
     let (payload, _) = selected(lines.as_bytes(), "jsonl", &["x"], &json!([["x", "=", 0]]));
     assert_eq!(payload, lines);
 }
+
+#[test]
+fn all_records_are_one_group_also_if_there_are_none() {
+    let functions = json!([{"count": "x"}, {"sum": "x"}, {"min": "x"}, {"max": "x"}, {"mean": "x"}]);
+    let empty = (vec![], vec![json!(0), Value::Null, Value::Null, Value::Null, Value::Null]);
+    for (data, format) in [("", "jsonl"), ("{\"x\":1}\n", "jsonl"), ("x\n", "csv"), ("", "csv")] {
+        let mut instruction = json!({"aggregate": functions, "format": format, "where": [["x", ">", 5]]});
+        assert_eq!(groups(data.as_bytes(), &instruction), std::slice::from_ref(&empty), "{data:?}");
+        instruction["by"] = json!(["x"]);
+        assert_eq!(groups(data.as_bytes(), &instruction), [], "{data:?}");
+    }
+}
