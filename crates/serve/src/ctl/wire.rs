@@ -89,8 +89,14 @@ pub enum ControlOperation {
     /// Gives an instruction to the processing engine.
     Isp {
         /// The instruction in the form of a command file, with `extents` in place of a file.
+        #[serde(deserialize_with = "unique_keys")]
         command: serde_json::Value,
     },
+}
+
+/// Reads an instruction. A key that is there twice is an error.
+fn unique_keys<'de, D: serde::Deserializer<'de>>(from: D) -> Result<serde_json::Value, D::Error> {
+    frit_isp::text::UniqueKeys::deserialize(from).map(|unique| unique.0)
 }
 
 /// A medium with physical addresses.
@@ -472,6 +478,8 @@ mod tests {
     #[test]
     fn instructions_of_the_processing_engine_look_as_documented() {
         let command = serde_json::json!({"words": ["error"], "extents": [[4096, 512]]});
+        let twice = br#"{"v":1,"do":"isp","command":{"words":["a"],"words":["b"]}}"#;
+        assert!(parse(twice).unwrap_err().what.contains("has the key \"words\" twice"));
         let line = r#"{"v":1,"do":"isp","command":{"words":["error"],"extents":[[4096,512]]}}"#;
         assert_eq!(parse(line.as_bytes()), Ok(ControlOperation::Isp { command }));
         let answer = |payload: &str| {

@@ -3,6 +3,7 @@
 use super::{Args, ask, client, extents, offline, unexpected};
 use crate::output::{print, print_bytes, right, table, text};
 use frit_client::{IspResult, VolumeExtents, WordQuery, WordsFound};
+use frit_isp::text::UniqueKeys;
 use frit_serve::ctl::{ControlOperation, Success};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde_json::Value;
@@ -60,7 +61,7 @@ fn give(args: &Args, instruction: Value) -> Result<IspResult> {
 
 /// Gives an instruction, and prints the line of the result and its payload.
 pub(super) fn instruction(args: &Args, what: &InstructionArgs) -> Result<ExitCode> {
-    let instruction = serde_json::from_str(&what.instruction).into_diagnostic().wrap_err(
+    let UniqueKeys(instruction) = serde_json::from_str(&what.instruction).into_diagnostic().wrap_err(
         "the instruction is not valid JSON; one is {\"words\": [\"error\"], \"extents\": [[0, 4096]]}",
     )?;
     let IspResult { result, payload } = give(args, instruction)?;
