@@ -227,7 +227,9 @@ fn open_files(
         opcode::FLUSH => server.flush(request, node, ReplyEmpty(answer)),
         opcode::POLL => {
             let of: abi::PollIn = arguments.structure()?;
-            server.poll(request, FileHandle(of.fh), PollToken(of.kh), ReplyPoll(answer));
+            let is_waiting = of.flags & abi::POLL_SCHEDULE_NOTIFY != 0;
+            let token = is_waiting.then_some(PollToken(of.kh));
+            server.poll(request, FileHandle(of.fh), token, ReplyPoll(answer));
         }
         opcode::IOCTL => {
             let of: abi::IoctlIn = arguments.structure()?;

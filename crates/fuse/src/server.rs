@@ -332,8 +332,8 @@ pub trait Server: Send + Sync + 'static {
     }
 
     /// Returns events that have occurred. For others, the kernel waits for a notification with
-    /// `token`.
-    fn poll(&self, request: &Request, handle: FileHandle, token: PollToken, reply: ReplyPoll) {
+    /// `token`, which is the same for all requests of an open file. It is `None` if no program waits.
+    fn poll(&self, request: &Request, handle: FileHandle, token: Option<PollToken>, reply: ReplyPoll) {
         let _ = (request, handle, token);
         reply.error(Errno::ENOSYS);
     }

@@ -52,11 +52,23 @@ struct State {
 /// Function that is called when a read may be possible.
 type Callback = Box<dyn FnOnce() + Send>;
 
+/// Function that is called for each event.
+type Watcher = Arc<dyn Fn() + Send + Sync>;
+
+/// Functions that wait for events of a channel.
+#[derive(Default)]
+struct Waiters {
+    /// Called by the next completion.
+    once: Vec<Callback>,
+    /// Called by each event.
+    watcher: Option<Watcher>,
+}
+
 /// State of an open command file. Dropping it cancels its instructions.
 pub struct Channel {
     engine: Arc<Engine>,
     state: Mutex<State>,
-    callbacks: Arc<Mutex<Vec<Callback>>>,
+    waiters: Arc<Mutex<Waiters>>,
 }
 
 impl std::fmt::Debug for Channel {
@@ -69,7 +81,7 @@ impl Channel {
     /// Opens a command file, whose instructions are executed by `engine`.
     #[must_use]
     pub fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, state: Mutex::default(), callbacks: Arc::default() }
+        Self { engine, state: Mutex::default(), waiters: Arc::default() }
     }
 
     /// Writes bytes of instructions, and begins to execute those that are complete. Their files are
@@ -83,8 +95,12 @@ impl Channel {
         let accepted = self.accept(bytes, resolver, &mut begun);
         // An instruction that is already complete calls readers at once, which lock the state.
         for ticket in begun {
-            let callbacks = Arc::clone(&self.callbacks);
-            ticket.on_complete(move || call(&callbacks));
+            let waiters = Arc::clone(&self.waiters);
+            ticket.on_complete(move || {
+                // Reads come first: what they take is not announced to the watcher in vain.
+                call_once(&waiters);
+                notify(&waiters);
+            });
         }
         accepted
     }
@@ -174,7 +190,12 @@ impl Channel {
         let bytes = result[pending.read..end].to_vec();
         pending.read = end;
         if end == result.len() {
+            let was_full = state.pending.len() == OUTSTANDING_MAX;
             state.pending.pop_front();
+            drop(state);
+            if was_full {
+                notify(&self.waiters);
+            }
         }
         Ok(bytes)
     }
@@ -189,17 +210,17 @@ impl Channel {
         }
     }
 
-    /// Calls `callback` once, when an instruction is complete, and at once if the oldest one is. The
-    /// caller then tries to read again.
+    /// Calls `callback` once, when an instruction is complete, and at once if the oldest one is, or if
+    /// there is none. The caller then tries to read again.
     pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) {
         let state = self.state.lock();
         if let Some(pending) = state.pending.front() {
-            self.callbacks.lock().push(Box::new(callback));
+            self.waiters.lock().once.push(Box::new(callback));
             let ticket = pending.ticket.clone();
             drop(state);
             // The instruction may have completed before the callback was stored.
             if ticket.is_complete() {
-                call(&self.callbacks);
+                call_once(&self.waiters);
             }
         } else {
             drop(state);
@@ -207,22 +228,48 @@ impl Channel {
         }
     }
 
+    /// Calls `watcher` for each event from now on: an instruction completes, or a read makes room for
+    /// an instruction. Replaces the watcher that was set before. It is never called for a state that is
+    /// there already: a caller that sets it first, and then looks at [`readiness`](Self::readiness),
+    /// misses nothing.
+    pub fn watch(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        let watcher: Watcher = Arc::new(watcher);
+        let replaced = self.waiters.lock().watcher.replace(watcher);
+        // Outside of the lock, as any code that the caller passed.
+        drop(replaced);
+    }
+
     /// Cancels all instructions. Their results have the status `cancelled`.
     pub fn cancel(&self) {
         self.state.lock().pending.iter().for_each(|pending| pending.ticket.cancel());
+    }
+
+    /// Cancels all instructions, and removes the watcher. Reads that wait get the results.
+    pub fn close(&self) {
+        let watcher = self.waiters.lock().watcher.take();
+        drop(watcher);
+        self.cancel();
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.cancel();
+        self.close();
     }
 }
 
-/// Calls all callbacks, and removes them.
-fn call(callbacks: &Mutex<Vec<Callback>>) {
-    let callbacks = std::mem::take(&mut *callbacks.lock());
+/// Calls all functions that wait for one completion, and removes them.
+fn call_once(waiters: &Mutex<Waiters>) {
+    let callbacks = std::mem::take(&mut waiters.lock().once);
     callbacks.into_iter().for_each(|callback| callback());
+}
+
+/// Calls the watcher, which may lock the channel.
+fn notify(waiters: &Mutex<Waiters>) {
+    let watcher = waiters.lock().watcher.clone();
+    if let Some(watcher) = watcher {
+        watcher();
+    }
 }
 
 /// Finds the files of an instruction.

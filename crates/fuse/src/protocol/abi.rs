@@ -94,6 +94,8 @@ pub(crate) mod fattr {
 
 /// Flag of READ: `lock_owner` is valid.
 pub(crate) const READ_LOCKOWNER: u32 = 1 << 1;
+/// Flag of POLL: a program waits for a notification.
+pub(crate) const POLL_SCHEDULE_NOTIFY: u32 = 1 << 0;
 /// Flag of FSYNC: only the contents.
 pub(crate) const FSYNC_FDATASYNC: u32 = 1 << 0;
 /// Flag of replies to OPEN: the kernel reads and writes a file of its own.

@@ -127,11 +127,17 @@ impl Engine {
         }
         ticket
     }
+
+    /// Cancels all instructions, and waits until their threads have ended. Instructions that are
+    /// submitted later are cancelled, except for short ones that the caller's thread executes.
+    pub fn close(&self) {
+        self.pool.close();
+    }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.pool.close();
+        self.close();
     }
 }
 

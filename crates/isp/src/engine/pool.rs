@@ -1,5 +1,6 @@
 //! Threads, and the jobs that they share.
 
+use super::control::cancelled;
 use super::priority;
 use crate::foreground::{Foreground, RECENT};
 use crate::outcome::{Failure, Status};
@@ -59,6 +60,9 @@ impl Pool {
     /// Adds a job. The first one starts the threads.
     pub(super) fn add(self: &Arc<Self>, job: Arc<dyn Steps>) -> Result<(), Failure> {
         let mut state = self.state.lock();
+        if state.closing {
+            return Err(cancelled());
+        }
         while state.handles.len() < self.threads {
             let pool = Arc::clone(self);
             let index = state.handles.len();

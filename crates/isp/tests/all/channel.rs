@@ -249,6 +249,75 @@ fn readiness_and_callbacks_follow_the_engine() {
 }
 
 #[test]
+fn a_watcher_is_called_for_events_only() {
+    let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
+    let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };
+    let channel = Channel::new(Arc::new(Engine::new(options)));
+    let (calls, replaced) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let watch = |calls: &Arc<AtomicU64>| {
+        let calls = Arc::clone(calls);
+        channel.watch(move || _ = calls.fetch_add(1, Ordering::SeqCst));
+    };
+    let expect = |count: u64, what: &str| {
+        let end = std::time::Instant::now() + Duration::from_secs(30);
+        while calls.load(Ordering::SeqCst) < count && std::time::Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), count, "{what}");
+    };
+    let line = b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n";
+    watch(&replaced);
+    watch(&calls);
+    assert!(channel.read(10).is_empty());
+    channel.write(b"{\"words\":", &directory()).unwrap();
+    watch(&calls);
+    expect(0, "nothing has completed");
+    assert!(!channel.read(1000).is_empty(), "the instruction is not complete");
+    let guard = foreground.enter();
+    channel.write(line, &directory()).unwrap();
+    watch(&calls);
+    expect(0, "the instruction is in progress");
+    drop(guard);
+    expect(1, "it has completed");
+    watch(&calls);
+    assert!(!channel.read(1000).is_empty());
+    expect(1, "there was room for other instructions");
+    channel.write(b"{\"wrong\":1}\n", &directory()).unwrap();
+    expect(2, "an instruction that completes within the write");
+    for _ in 0..15 {
+        channel.write(b"{\"wrong\":1}\n", &directory()).unwrap();
+    }
+    expect(17, "each one is an event");
+    assert!(!channel.readiness().writable);
+    assert!(!channel.read(1).is_empty());
+    expect(17, "a part of a result makes no room");
+    assert!(!channel.read(1000).is_empty());
+    expect(18, "there is room for an instruction");
+    assert!(!channel.read(1000).is_empty());
+    channel.close();
+    channel.write(b"{\"wrong\":1}\n", &directory()).unwrap();
+    expect(18, "the watcher was removed");
+    assert_eq!(replaced.load(Ordering::SeqCst), 0, "another one has replaced it");
+}
+
+#[test]
+fn a_closed_engine_cancels_and_accepts_nothing() {
+    let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
+    let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };
+    let engine = Arc::new(Engine::new(options));
+    let channel = Channel::new(Arc::clone(&engine));
+    let _guard = foreground.enter();
+    let line = b"{\"checksum\":\"xxh3\",\"file\":\"log.txt\"}\n";
+    channel.write(line, &directory()).unwrap();
+    engine.close();
+    assert!(channel.readiness().readable, "its threads have ended");
+    channel.write(line, &directory()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(json(&channel.read(1000))["status"], "cancelled");
+    }
+}
+
+#[test]
 fn a_cancelled_instruction_has_a_result() {
     let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
     let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };

@@ -379,7 +379,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         self.direct.ioctl(&*self.files, request, ino(number), (command, argument), reply);
     }
 
-    fn poll(&self, _: &Request, handle: FileHandle, token: PollToken, reply: ReplyPoll) {
+    fn poll(&self, _: &Request, handle: FileHandle, token: Option<PollToken>, reply: ReplyPoll) {
         self.commands.poll(handle, token, reply);
     }
 

@@ -188,17 +188,26 @@ impl CommandFiles {
         self.waiting.interrupt(unique);
     }
 
-    /// Answers which operations would not wait, and notifies the kernel when a result is complete.
-    pub(in crate::fuse::file_system) fn poll(&self, handle: FileHandle, token: PollToken, reply: ReplyPoll) {
+    /// Answers which operations would not wait. If a program waits (`token`), the kernel is notified of each
+    /// later event.
+    pub(in crate::fuse::file_system) fn poll(
+        &self,
+        handle: FileHandle,
+        token: Option<PollToken>,
+        reply: ReplyPoll,
+    ) {
         let Ok(open) = self.get(handle) else { return reply.poll(ALWAYS) };
+        if let Some(token) = token {
+            let kernel = Arc::clone(&self.kernel);
+            // Before readiness is determined, so that no event is missed. A notification makes the kernel ask
+            // again, so it is sent for events only. Edge-triggered waits need it also for those that come
+            // after an answer "ready".
+            open.channel.watch(move || drop(kernel.get().map(|kernel| kernel.poll_ready(token))));
+        }
         let ready = open.channel.readiness();
         let mut events = PollEvents::empty();
         if ready.readable {
             events |= PollEvents::POLLIN | PollEvents::POLLRDNORM;
-        } else {
-            let kernel = Arc::clone(&self.kernel);
-            // The notification ends a poll, which then asks again.
-            open.channel.on_ready(move || drop(kernel.get().map(|kernel| kernel.poll_ready(token))));
         }
         if ready.writable {
             events |= PollEvents::POLLOUT | PollEvents::POLLWRNORM;
