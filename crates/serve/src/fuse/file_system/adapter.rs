@@ -35,7 +35,7 @@ pub(super) struct FsAdapter<F> {
     pub(super) passthrough: Passthrough,
     page_invalidation: PageInvalidator,
     pub(super) removed: RemovedDirs,
-    commands: CommandFiles,
+    pub(super) commands: Arc<CommandFiles>,
     pub(super) direct: DirectAccess,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
@@ -55,7 +55,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let kernel = passthrough.kernel();
         let removed = RemovedDirs::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
-        let commands = CommandFiles::new(Arc::clone(&kernel));
+        let commands = Arc::new(CommandFiles::new(Arc::clone(&kernel)));
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,

@@ -1,6 +1,7 @@
 //! Mounting and unmounting of a file system.
 
 use super::adapter::FsAdapter;
+use super::in_storage::CommandFiles;
 use super::options::MountOptions;
 use crate::fuse::mounts::{check_mountpoint, mount_error, unmount_with_timeout};
 use crate::fuse::unmount;
@@ -17,6 +18,7 @@ pub struct Mount {
     mountpoint: PathBuf,
     connection: Option<Connection>,
     inactive_reason: Option<&'static str>,
+    commands: Arc<CommandFiles>,
 }
 
 impl Mount {
@@ -46,7 +48,9 @@ impl Mount {
         let reason = adapter.passthrough.inactive_reason();
         let connection = Connection::start(&adapter, &mountpoint, &options.connection());
         let connection = connection.map_err(|e| mount_error(&mountpoint, e))?;
-        Ok(Mount { mountpoint, connection: Some(connection), inactive_reason: reason.get().copied() })
+        let inactive_reason = reason.get().copied();
+        let commands = Arc::clone(&adapter.commands);
+        Ok(Mount { mountpoint, connection: Some(connection), inactive_reason, commands })
     }
 
     /// Returns `true` if requests come through io_uring.
@@ -93,12 +97,16 @@ impl Mount {
         }
     }
 
-    /// Waits until the file system is unmounted and the last request is answered.
+    /// Waits until the file system is unmounted and the last request is answered. Cancels the
+    /// instructions of command files that are in progress then.
     ///
     /// # Errors
     /// The connection to the kernel failed.
     pub fn join(mut self) -> io::Result<()> {
-        self.connection.take().map_or(Ok(()), Connection::join)
+        let ended = self.connection.take().map_or(Ok(()), Connection::join);
+        // An unmount discards the RELEASE requests that the kernel has not sent before.
+        self.commands.close();
+        ended
     }
 }
 

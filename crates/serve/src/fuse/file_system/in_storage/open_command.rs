@@ -98,9 +98,21 @@ impl CommandFiles {
             return;
         }
         let closed = self.open.lock().remove(&handle.0);
-        let Some(OpenCommand { ino, directory, .. }) = closed.as_deref() else { return };
+        let Some(OpenCommand { ino, directory, channel, .. }) = closed.as_deref() else { return };
+        // Another thread may hold the channel for a moment longer.
+        channel.close();
         if files.command_directory(*ino).is_err() {
             self.forget_name(*directory);
+        }
+    }
+
+    /// Cancels all instructions, and waits until the engine no longer uses the file system. Must be called
+    /// when no more requests come.
+    pub(in crate::fuse::file_system) fn close(&self) {
+        let open = std::mem::take(&mut *self.open.lock());
+        open.values().for_each(|open| open.channel.close());
+        if let Some(engine) = self.engine.get() {
+            engine.close();
         }
     }
 
@@ -217,8 +229,14 @@ impl CommandFiles {
 }
 
 fn read_when_ready(waiting: &Arc<WaitingReads>, open: &Arc<OpenCommand>, len: usize, read: Arc<WaitingRead>) {
-    let (again, others) = (Arc::clone(open), Arc::clone(waiting));
+    // The channel holds this function, which therefore must not hold the channel.
+    let (again, others) = (Arc::downgrade(open), Arc::clone(waiting));
     open.channel.on_ready(move || {
+        let Some(again) = again.upgrade() else {
+            // The file was closed, so nothing waits for this answer.
+            read.interrupt();
+            return others.remove(&read);
+        };
         // The result stays for another read if this one was interrupted.
         let is_done = read.with_reply(|| match again.channel.try_read(len) {
             Ok(bytes) => Some(Ok(bytes)),

@@ -114,7 +114,8 @@ fn watch(reads: &Weak<WaitingReads>) {
 }
 
 impl WaitingRead {
-    fn interrupt(&self) {
+    /// Answers with EINTR, if the read still waits.
+    pub(super) fn interrupt(&self) {
         if let Some(reply) = self.reply.lock().take() {
             reply.error(Errno::EINTR);
         }
