@@ -98,6 +98,17 @@ pub struct Attr {
     pub btime: Time,
 }
 
+/// Checks of permissions that user ID 0 passes (capabilities(7)). Other users pass none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overrides {
+    /// None: a process without capabilities.
+    None,
+    /// Reads of files, and reads and searches of directories (CAP_DAC_READ_SEARCH).
+    ReadSearch,
+    /// All (CAP_DAC_OVERRIDE).
+    All,
+}
+
 /// Identity of the user on whose behalf an operation runs.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -110,16 +121,19 @@ pub struct Caller {
     /// `true` if the file system checks permissions. A kernel that mounts with
     /// `default_permissions` has checked them already.
     pub checked: bool,
+    /// Checks that user ID 0 passes. Without effect for other users.
+    pub overrides: Overrides,
 }
 
 impl Caller {
     /// The superuser.
-    pub const ROOT: Self = Self { uid: 0, gid: 0, groups: Vec::new(), checked: true };
+    pub const ROOT: Self =
+        Self { uid: 0, gid: 0, groups: Vec::new(), checked: true, overrides: Overrides::All };
 
     /// Returns a caller whose permissions were checked before, for example by the kernel.
     #[must_use]
     pub const fn trusted(uid: u32, gid: u32) -> Self {
-        Self { uid, gid, groups: Vec::new(), checked: false }
+        Self { uid, gid, groups: Vec::new(), checked: false, overrides: Overrides::All }
     }
 }
 

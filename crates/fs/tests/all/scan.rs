@@ -2,7 +2,7 @@
 
 use frit_fs::{
     Allocate, AttrChanges, Caller, Error, FileContents, FileSystem, FormatOptions, Fs, InStorage, Ino,
-    Mapped, Medium, NewInode, Overlaid, OverlayOptions,
+    Mapped, Medium, NewInode, Overlaid, OverlayOptions, Overrides,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -105,13 +105,26 @@ fn mapped_contents_are_not_copied() {
 fn the_rights_of_the_caller_hold() {
     let fs = Arc::new(Fs::format(Mapped::anonymous(1 << 20).unwrap(), FormatOptions::default()).unwrap());
     let ino = file(&*fs, 0o640);
-    let caller = |uid, gid, groups: &[u32]| Caller { uid, gid, groups: groups.to_vec(), checked: true };
+    let caller = |uid, gid, groups: &[u32]| Caller {
+        uid,
+        gid,
+        groups: groups.to_vec(),
+        checked: true,
+        ..Caller::ROOT
+    };
     fs.set_attr(ROOT, ino, &AttrChanges { uid: Some(1), gid: Some(2), ..AttrChanges::default() }).unwrap();
     let open = |caller: &Caller, writes| Arc::clone(&fs).open_contents(caller, ino, writes).map(drop);
     open(&caller(1, 9, &[]), true).unwrap();
     open(&caller(3, 9, &[2]), false).unwrap();
     assert!(matches!(open(&caller(3, 9, &[2]), true), Err(Error::Access)));
     assert!(matches!(open(&caller(3, 9, &[]), false), Err(Error::Access)));
+    for (overrides, reads, writes) in
+        [(Overrides::All, true, true), (Overrides::ReadSearch, true, false), (Overrides::None, false, false)]
+    {
+        let root = Caller { overrides, ..Caller::ROOT };
+        assert_eq!((open(&root, false).is_ok(), open(&root, true).is_ok()), (reads, writes), "{overrides:?}");
+        open(&Caller { gid: 2, ..root }, false).unwrap();
+    }
     let directory = Arc::clone(&fs).open_contents(ROOT, Ino::ROOT, false).map(drop);
     assert!(matches!(directory, Err(Error::IsDirectory)));
     let reader = Arc::clone(&fs).open_contents(ROOT, ino, false).unwrap();

@@ -25,8 +25,8 @@ impl User {
     pub fn caller(self) -> Caller {
         match self {
             User::Root => Caller::ROOT,
-            User::Alice => Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true },
-            User::Bob => Caller { uid: 1001, gid: 1001, groups: vec![1000], checked: true },
+            User::Alice => Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true, ..Caller::ROOT },
+            User::Bob => Caller { uid: 1001, gid: 1001, groups: vec![1000], checked: true, ..Caller::ROOT },
             User::Trusted => Caller::trusted(1002, 1002),
         }
     }

@@ -8,7 +8,7 @@ pub(crate) const TOP: Ino = Ino::ROOT;
 pub(crate) const BLOCK: u64 = 4096;
 
 pub(crate) fn alice() -> Caller {
-    Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true }
+    Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true, ..Caller::ROOT }
 }
 
 pub(crate) fn file(fs: &dyn FileSystem, name: &str) -> Ino {

@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(super) struct FsAdapter<F> {
     pub(super) files: Arc<F>,
-    pub(super) killpriv: KillprivCache,
+    pub(super) killpriv: Arc<KillprivCache>,
     pub(super) passthrough: Passthrough,
     page_invalidation: PageInvalidator,
     pub(super) removed: RemovedDirs,
@@ -55,15 +55,17 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let kernel = passthrough.kernel();
         let removed = RemovedDirs::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
-        let commands = Arc::new(CommandFiles::new(Arc::clone(&kernel)));
+        let killpriv = Arc::new(KillprivCache::new());
+        let engine_kernel = Arc::clone(&kernel);
+        let commands = CommandFiles::new(engine_kernel, Arc::clone(&killpriv), options.writeback);
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
-            killpriv: KillprivCache::new(),
+            killpriv,
             passthrough,
             page_invalidation,
             removed,
-            commands,
+            commands: Arc::new(commands),
             direct,
             writeback: options.writeback,
             free_opendir: AtomicBool::new(false),
@@ -261,7 +263,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         // a file, and its page cache holds the bytes for that offset.
         let loss = PrivilegeLoss::by(write.flags, write.handle);
         let removed = self.killpriv.remove(&*self.files, ino(number), loss);
-        match removed.and_then(|()| self.files.write(ino(number), write.at, write.data)) {
+        match removed.and_then(|_| self.files.write(ino(number), write.at, write.data)) {
             Ok(bytes) => self.page_invalidation.answer(&*self.files, ino(number), write, bytes, reply),
             Err(e) => reply.error(errno(&e)),
         }
@@ -364,7 +366,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn fallocate(&self, request: &Request, number: INodeNo, range: &Fallocate, reply: ReplyEmpty) {
         let Some(mode) = allocate(range.mode) else { return reply.error(Errno::EOPNOTSUPP) };
         let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::of(request));
-        let allocate = |()| self.files.allocate(ino(number), mode, range.at, range.len);
+        let allocate = |_| self.files.allocate(ino(number), mode, range.at, range.len);
         reply::empty(reply, removed.and_then(allocate));
     }
 
@@ -386,6 +388,6 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn copy_file_range(&self, request: &Request, range: &CopyRange, reply: ReplyWrite) {
         let (from, to) = ((ino(range.from.0), range.from.1), (ino(range.to.0), range.to.1));
         let removed = self.killpriv.remove(&*self.files, to.0, PrivilegeLoss::of(request));
-        reply::written(reply, removed.and_then(|()| self.copy(from, to, range.len)));
+        reply::written(reply, removed.and_then(|_| self.copy(from, to, range.len)));
     }
 }

@@ -11,7 +11,8 @@
 //! This holds for writes through the page cache, for `fallocate`, `copy_file_range` and `splice`,
 //! and for files that the kernel writes itself (passthrough). It does not hold for handles with
 //! FOPEN_DIRECT_IO: a file that has such bits when it is opened gets no such handle, and a handle
-//! that is older than the bits may not write ([`PrivilegeLoss::Refused`]).
+//! that is older than the bits may not write ([`PrivilegeLoss::Refused`]). The processing engine
+//! writes without a request: it makes the kernel drop its mode (`in_storage::contents`).
 
 use frit_fs::{Attr, AttrChanges, Caller, Error, FileSystem, Ino, InodeType, Result};
 use frit_fuse::{FileHandle, Request, WriteFlags};
@@ -92,21 +93,22 @@ impl KillprivCache {
         }
     }
 
-    /// Removes the privileges of a file that a change of its contents removes.
-    pub(super) fn remove<F: FileSystem>(&self, files: &F, ino: Ino, loses: PrivilegeLoss) -> Result<()> {
+    /// Removes the privileges of a file that a change of its contents removes. Returns `true` if the mode
+    /// has changed.
+    pub(super) fn remove<F: FileSystem>(&self, files: &F, ino: Ino, loses: PrivilegeLoss) -> Result<bool> {
         let before = self.slot(ino).load(Ordering::Acquire);
         if before & INO_MASK == ino.0 {
-            return Ok(());
+            return Ok(false);
         }
         let attr = files.attr(ino)?;
         remove_capability(files, ino)?;
         match loses {
             _ if !has_set_id(&attr) => {
                 self.remember(ino, before);
-                Ok(())
+                Ok(false)
             }
-            PrivilegeLoss::Capability => Ok(()),
-            PrivilegeLoss::All => remove_set_id(files, &attr),
+            PrivilegeLoss::Capability => Ok(false),
+            PrivilegeLoss::All => remove_set_id(files, &attr).map(|()| true),
             PrivilegeLoss::Refused => Err(Error::NotPermitted),
         }
     }

@@ -1,14 +1,60 @@
-//! What requests of FUSE do not contain of the thread that sends them: its supplementary groups, and its
-//! process. The thread waits for the answer, so they do not change meanwhile.
+//! What requests of FUSE do not contain of the thread that sends them: its supplementary groups,
+//! capabilities and limits, and its process. The thread waits for the answer, so they do not change
+//! meanwhile.
 
-use frit_fs::Caller;
+use frit_fs::{Caller, Overrides};
 use frit_fuse::Request;
 
-/// Returns the sender of a request with its supplementary groups, for checks of permissions by the file
-/// system. Without an entry in /proc, there are no groups.
+/// Bits of capabilities (linux/capability.h).
+const CAP_DAC_OVERRIDE: u64 = 1 << 1;
+const CAP_DAC_READ_SEARCH: u64 = 1 << 2;
+const CAP_FSETID: u64 = 1 << 4;
+
+/// Rights of the sender of a request.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    /// The sender, for checks of permissions by the file system.
+    pub(super) caller: Caller,
+    /// The files that the sender writes keep their set-ID bits (CAP_FSETID).
+    pub(super) keeps_set_ids: bool,
+}
+
+/// Returns the rights of the sender of a request. Without an entry in /proc, there are no supplementary
+/// groups and no capabilities. Those of a process in another user namespace are not valid here.
+pub(super) fn credentials(request: &Request) -> Credentials {
+    let status = status(request.pid());
+    let capabilities = match capabilities_in(&status) {
+        0 => 0,
+        some if is_in_own_user_namespace(request.pid()) => some,
+        _ => 0,
+    };
+    let has = |capability: u64| capabilities & capability != 0;
+    let overrides = match () {
+        () if has(CAP_DAC_OVERRIDE) => Overrides::All,
+        () if has(CAP_DAC_READ_SEARCH) => Overrides::ReadSearch,
+        () => Overrides::None,
+    };
+    let groups = groups_in(&status);
+    let caller = Caller { uid: request.uid(), gid: request.gid(), groups, checked: true, overrides };
+    Credentials { caller, keeps_set_ids: has(CAP_FSETID) }
+}
+
+/// Returns the sender of a request, for checks of permissions by the file system.
 pub(super) fn caller_with_groups(request: &Request) -> Caller {
-    let groups = groups_in(&status(request.pid()));
-    Caller { uid: request.uid(), gid: request.gid(), groups, checked: true }
+    credentials(request).caller
+}
+
+/// Returns the limit of the sizes of files that a thread writes (RLIMIT_FSIZE), in bytes. `None` if there
+/// is none, or without an entry in /proc.
+pub(super) fn file_bytes_max(thread: u32) -> Option<u64> {
+    file_bytes_in(&std::fs::read_to_string(format!("/proc/{thread}/limits")).unwrap_or_default())
+}
+
+/// Returns `false` also for a process whose namespace this one may not see.
+fn is_in_own_user_namespace(thread: u32) -> bool {
+    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
+    let own = namespace("self");
+    own.is_some() && own == namespace(&thread.to_string())
 }
 
 /// Returns the process of the thread that sent a request, or `None` without an entry in /proc.
@@ -56,6 +102,16 @@ fn groups_in(status: &str) -> Vec<u32> {
     groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
 }
 
+/// Returns the effective capabilities.
+fn capabilities_in(status: &str) -> u64 {
+    field(status, "CapEff:").and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Returns the soft limit of the size of files, which is the first number of its line (proc(5)).
+fn file_bytes_in(limits: &str) -> Option<u64> {
+    field(limits, "Max file size")?.split_whitespace().next()?.parse().ok()
+}
+
 fn process_in(status: &str) -> Option<u32> {
     field(status, "Tgid:")?.trim().parse().ok()
 }
@@ -72,6 +128,21 @@ mod tests {
             rustix::process::getgroups().unwrap().into_iter().map(rustix::process::Gid::as_raw).collect();
         assert_eq!(groups_in(&status(std::process::id())), own);
         assert!(status(u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn capabilities_and_limits_are_read() {
+        assert_eq!(capabilities_in("CapPrm:\t1\nCapEff:\t0000000000000016\n"), 0x16);
+        assert_eq!((capabilities_in(""), capabilities_in("CapEff:\tx\n")), (0, 0));
+        let limits = |value| {
+            let head = "Limit                     Soft Limit           Hard Limit           Units     \n";
+            format!("{head}Max file size             {value:<21}unlimited            bytes     \n")
+        };
+        assert_eq!(file_bytes_in(&limits("unlimited")), None);
+        assert_eq!((file_bytes_in(&limits("1024")), file_bytes_in("")), (Some(1024), None));
+        let own = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+        assert_eq!(file_bytes_max(std::process::id()), own);
+        assert!(is_in_own_user_namespace(std::process::id()) && !is_in_own_user_namespace(0));
     }
 
     #[test]

@@ -210,12 +210,7 @@ fn a_poll_waits_for_a_result() {
     let Some(m) = Mounted::new("") else { return };
     fs::write(m.path("f"), vec![b'x'; 32 << 20]).unwrap();
     let nonblocking = Errno::AGAIN.raw_os_error();
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-        .open(m.path(".isp"))
-        .unwrap();
+    let mut file = self::nonblocking(&m.at);
     let mut waited = 0;
     for round in 0..20 {
         file.write_all(br#"{"checksum": "sha256", "file": "f"}"#).unwrap();
@@ -241,18 +236,181 @@ fn a_poll_waits_for_a_result() {
     m.stop();
 }
 
+/// Opens a command file with O_NONBLOCK.
+fn nonblocking(directory: &Path) -> File {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(directory.join(".isp")).unwrap()
+}
+
+/// Reads results until there is none, and returns the number of reads.
+fn drain(mut file: &File) -> usize {
+    let mut reads = 0;
+    while file.read(&mut [0; 4096]).is_ok_and(|len| len > 0) {
+        reads += 1;
+    }
+    reads
+}
+
+/// Returns the processor time of this process, which answers the requests.
+fn processor_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+#[test]
+fn polls_of_idle_command_files_end_after_their_time() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), "word").unwrap();
+    let (fresh, read, begun) = (command(&m.at), command(&m.at), command(&m.at));
+    ask(&read, r#"{"words": ["word"], "file": "f"}"#);
+    (&begun).write_all(br#"{"words": "#).unwrap();
+    let wait = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    for (what, file, events) in [
+        ("no instruction", &fresh, PollFlags::IN),
+        ("all results were read", &read, PollFlags::IN),
+        ("an incomplete instruction", &begun, PollFlags::IN),
+        ("no priority data", &fresh, PollFlags::PRI),
+    ] {
+        let (began, used) = (std::time::Instant::now(), processor_time());
+        let mut polled = [PollFd::new(file, events)];
+        assert_eq!(poll(&mut polled, Some(&wait)).unwrap(), 0, "{what}");
+        let (waited, used) = (began.elapsed(), processor_time().saturating_sub(used));
+        assert!(waited >= Duration::from_millis(199), "{what}: {waited:?}");
+        // Other tests of this process run meanwhile; a poll without end took minutes.
+        assert!(waited < Duration::from_secs(20), "{what}: {waited:?}, {used:?} of processors");
+        let mut polled = [PollFd::new(file, events | PollFlags::OUT)];
+        assert_eq!(poll(&mut polled, None).unwrap(), 1, "{what}");
+        assert_eq!(polled[0].revents(), PollFlags::OUT, "{what}");
+    }
+    // In another process, as most programs. A wait of one idle and one busy file ends with the latter.
+    let script = r#"import os, select
+idle, busy = (os.open(".isp", os.O_RDWR) for _ in range(2))
+print(select.select([idle], [], [], 0.2), end=" ")
+os.write(busy, b'{"checksum": "sha256", "file": "f"}')
+print(select.select([idle, busy], [], [], 60)[0] == [busy], end=" ")
+e = select.epoll()
+e.register(idle, select.EPOLLIN)
+print(e.poll(0.2))"#;
+    let mut python = Command::new("timeout");
+    let said = python.args(["-k", "5", "60", "python3", "-c", script]).current_dir(&m.at).output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert_eq!(said, "([], [], []) True []\n");
+    drop((fresh, read, begun));
+    m.stop();
+}
+
+#[test]
+fn edge_triggered_waits_get_an_event_for_each_result() {
+    use rustix::event::epoll;
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("short"), "word").unwrap();
+    fs::write(m.path("long"), vec![b'x'; 8 << 20]).unwrap();
+    let file = nonblocking(&m.at);
+    let waits = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(&waits, &file, epoll::EventData::new_u64(7), flags).unwrap();
+    let event = |seconds: i64| {
+        let mut events = Vec::with_capacity(4);
+        let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        epoll::wait(&waits, rustix::buffer::spare_capacity(&mut events), Some(&limit)).unwrap();
+        events.len()
+    };
+    for name in ["short", "long", "short", "short", "long"] {
+        let instruction = format!("{{\"checksum\": \"sha256\", \"file\": \"{name}\"}}\n");
+        (&file).write_all(instruction.as_bytes()).unwrap();
+        let mut reads = 0;
+        while reads == 0 {
+            assert_eq!(event(60), 1, "{name}");
+            reads = drain(&file);
+        }
+    }
+    // Two at a time: each event is followed by a read to the end.
+    for name in ["short", "long"] {
+        let instruction = format!("{{\"checksum\": \"sha256\", \"file\": \"{name}\"}}\n");
+        (&file).write_all(instruction.as_bytes()).unwrap();
+    }
+    let mut results = 0;
+    while results < 2 {
+        assert_eq!(event(60), 1);
+        results += drain(&file);
+    }
+    drop(file);
+    m.stop();
+}
+
+#[test]
+fn a_poll_for_room_ends_when_another_thread_reads() {
+    let Some(m) = Mounted::new("") else { return };
+    let file = nonblocking(&m.at);
+    (&file).write_all(&b"{\"wrong\": 1}\n".repeat(16)).unwrap();
+    assert_eq!(error((&file).write(b"{\"wrong\": 1}\n")), Errno::AGAIN.raw_os_error());
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            (&file).read(&mut [0; 4096]).unwrap();
+        });
+        let mut polled = [PollFd::new(&file, PollFlags::OUT)];
+        let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut polled, Some(&limit)).unwrap(), 1);
+    });
+    (&file).write_all(b"{\"wrong\": 1}\n").unwrap();
+    drop(file);
+    m.stop();
+}
+
+/// Starts a program in a shell that gives an instruction, and waits in a read of its result.
+fn reader(directory: &Path, instruction: &str) -> std::process::Child {
+    let script = format!("exec 3<>.isp; echo '{instruction}' >&3; exec cat <&3");
+    let mut reader = Command::new("sh");
+    let reader = reader.args(["-c", &script]).current_dir(directory).stdout(Stdio::null()).spawn().unwrap();
+    let comm = format!("/proc/{}/comm", reader.id());
+    super::wait_until(|| fs::read_to_string(&comm).is_ok_and(|name| name == "cat\n"));
+    // It reads soon; what follows holds before as well.
+    std::thread::sleep(Duration::from_millis(50));
+    reader
+}
+
+/// Instruction that takes ten minutes of a processor.
+const LOOPS: &str = r#"{"program": "loops.wasm", "file": "f", "time_ms": 600000}"#;
+
+#[test]
+fn instructions_of_a_program_that_is_killed_are_cancelled() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("loops.wasm"), module("failing/loops.wat")).unwrap();
+    fs::write(m.path("f"), "a line\n").unwrap();
+    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::INT] {
+        let mut reader = reader(&m.at, LOOPS);
+        let sets = || read_registers(m.files.medium()).unwrap();
+        let is_running = || sets().iter().any(|set| set.status == RegisterStatus::Running);
+        super::soon("the instruction runs", is_running);
+        rustix::process::kill_process(rustix::process::Pid::from_child(&reader), signal).unwrap();
+        reader.wait().unwrap();
+        super::soon("the instruction is cancelled", || !is_running());
+        assert!(sets().iter().any(|set| set.error == 5), "{:?}", sets());
+    }
+    m.stop();
+}
+
+#[test]
+fn an_unmount_cancels_instructions_before_the_file_system_is_closed() {
+    for _ in 0..5 {
+        let Some(m) = Mounted::new("") else { return };
+        fs::write(m.path("loops.wasm"), module("failing/loops.wat")).unwrap();
+        fs::write(m.path("f"), "a line\n").unwrap();
+        let mut reader = reader(&m.at, LOOPS);
+        reader.kill().unwrap();
+        reader.wait().unwrap();
+        let files = m.stop();
+        assert_eq!(std::sync::Arc::strong_count(&files), 1, "the file system is not in use");
+    }
+}
+
 #[test]
 fn a_program_that_is_killed_while_it_reads_a_result_ends() {
     let Some(m) = Mounted::new("") else { return };
     // A checksum of holes that takes minutes.
     File::create(m.path("f")).unwrap().set_len(1 << 40).unwrap();
-    let script = r#"exec 3<>.isp; echo '{"checksum": "sha256", "file": "f"}' >&3; exec cat <&3"#;
-    let mut reader = Command::new("sh");
-    let mut reader = reader.args(["-c", script]).current_dir(&m.at).stdout(Stdio::null()).spawn().unwrap();
-    let comm = format!("/proc/{}/comm", reader.id());
-    super::wait_until(|| fs::read_to_string(&comm).is_ok_and(|name| name == "cat\n"));
-    // It reads soon; what follows holds before as well.
-    std::thread::sleep(Duration::from_millis(50));
+    let mut reader = reader(&m.at, r#"{"checksum": "sha256", "file": "f"}"#);
     // A stop interrupts the read without ending it.
     let reads = rustix::process::Pid::from_child(&reader);
     for signal in [rustix::process::Signal::STOP, rustix::process::Signal::CONT] {
@@ -309,6 +467,128 @@ fn a_query_has_the_rights_of_its_author() {
     std::os::unix::fs::symlink("all", m.path("open/near")).unwrap();
     assert!(ask(1000, "", "open/link").contains("absolute path"));
     assert!(ask(1000, "", "open/near").contains(found));
+    m.stop();
+}
+
+/// Gives an instruction from a program, and returns the line of the result. `prefix` starts the program, such as
+/// setpriv with its options.
+fn ask_as(prefix: &str, directory: &Path, instruction: &str) -> String {
+    let script = r#"exec 3<>.isp; printf "%s\n" "$1" >&3; IFS= read -r line <&3; echo "$line""#;
+    sh_as(0, directory, &format!("exec {prefix} sh -c '{script}' sh '{instruction}'"))
+}
+
+#[test]
+fn user_0_without_capabilities_has_the_rights_of_a_user() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir(m.path("closed")).unwrap();
+    for name in ["own", "foreign", "closed/all", "root"] {
+        fs::write(m.path(name), "secret").unwrap();
+        fs::set_permissions(m.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    for name in ["foreign", "closed"] {
+        std::os::unix::fs::chown(m.path(name), Some(1000), Some(1000)).unwrap();
+    }
+    fs::set_permissions(m.path("closed/all"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(m.path("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    let words = |file: &str| format!(r#"{{"words": ["secret"], "file": "{file}"}}"#);
+    let copy = r#"{"copy": {"words": ["secret"]}, "to": "foreign", "file": "root"}"#.to_owned();
+    let (found, denied) = (r#""count":1"#, r#""status":"denied""#);
+    let none = "setpriv --bounding-set -all --inh-caps -all";
+    let no_override = "setpriv --bounding-set -dac_override --inh-caps -dac_override";
+    for (prefix, instruction, expected) in [
+        ("", words("foreign"), found),
+        ("", words("closed/all"), found),
+        ("", copy.clone(), r#""status":"ok""#),
+        (none, words("foreign"), denied),
+        (none, words("closed/all"), denied),
+        (none, words("root"), found),
+        (none, copy.clone(), denied),
+        // CAP_DAC_READ_SEARCH reads and searches, and does not write.
+        (no_override, words("foreign"), found),
+        (no_override, words("closed/all"), found),
+        (no_override, copy, denied),
+        // Capabilities of a namespace of its own.
+        ("unshare --user --map-root-user", words("foreign"), denied),
+    ] {
+        let said = ask_as(prefix, &m.at, &instruction);
+        if said.contains("unshare failed") {
+            continue;
+        }
+        assert!(said.contains(expected), "{prefix} {instruction}: {said}");
+    }
+    m.stop();
+}
+
+#[test]
+fn a_copy_removes_privileges_as_a_write_does() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), "a line\n").unwrap();
+    let copy = |words: &str| format!(r#"{{"copy": {{"words": ["{words}"]}}, "to": "program", "file": "f"}}"#);
+    // CAP_DAC_OVERRIDE of version 2, little-endian.
+    let capability: Vec<u8> = [0x0200_0001_u32, 2, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mode = || fs::metadata(m.path("program")).unwrap().permissions().mode() & 0o7777;
+    let has_capability =
+        || getxattr(m.path("program"), "security.capability", &mut [0_u8; 64][..]).is_ok_and(|len| len > 0);
+    let user = "setpriv --reuid 1000 --regid 1000 --clear-groups";
+    for (prefix, words, expected) in [
+        (user, "line", (0o777, false)),
+        ("setpriv --bounding-set -fsetid --inh-caps -fsetid", "line", (0o777, false)),
+        ("", "line", (0o6777, false)),
+        (user, "nothing is written", (0o6777, true)),
+    ] {
+        fs::write(m.path("program"), "old").unwrap();
+        fs::set_permissions(m.path("program"), fs::Permissions::from_mode(0o6777)).unwrap();
+        setxattr(m.path("program"), "security.capability", &capability, XattrFlags::empty()).unwrap();
+        assert_eq!((mode(), has_capability()), (0o6777, true));
+        let said = ask_as(prefix, &m.at, &copy(words));
+        assert!(said.contains(r#""status":"ok""#), "{prefix}: {said}");
+        assert_eq!((mode(), has_capability()), expected, "{prefix}, {words}");
+    }
+    m.stop();
+}
+
+#[test]
+fn a_copy_has_the_limit_of_file_sizes_of_its_author() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), "a line\n".repeat(10_000)).unwrap();
+    fs::write(m.path("to"), "").unwrap();
+    let copy = |at: u64| {
+        format!(r#"{{"copy": {{"words": ["line"]}}, "to": "to", "at": {at}, "limit": 1000, "file": "f"}}"#)
+    };
+    let len = || fs::metadata(m.path("to")).unwrap().len();
+    let said = ask_as("prlimit --fsize=1000", &m.at, &copy(0));
+    assert!(said.contains(r#""status":"io""#) && said.contains("at most 1000 bytes (ulimit -f)"), "{said}");
+    assert_eq!(len(), 1000);
+    let said = ask_as("prlimit --fsize=1000", &m.at, &copy(5000));
+    assert!(said.contains("at most 1000 bytes"), "{said}");
+    assert_eq!(len(), 1000);
+    assert!(ask_as("prlimit --fsize=7000", &m.at, &copy(0)).contains(r#""status":"ok""#));
+    assert_eq!(len(), 7000);
+    assert!(ask_as("", &m.at, &copy(1000)).contains(r#""status":"ok""#));
+    assert_eq!(len(), 8000);
+    m.stop();
+}
+
+#[test]
+fn a_mount_that_gathers_writes_allows_no_copy() {
+    let Some(m) = Mounted::new("writeback") else { return };
+    fs::write(m.path("to"), "old").unwrap();
+    let target = OpenOptions::new().append(true).create(true).open(m.path("f")).unwrap();
+    (&target).write_all(b"a line\n").unwrap();
+    target.sync_all().unwrap();
+    let file = command(&m.at);
+    let said = ask(&file, r#"{"copy": {"words": ["line"]}, "to": "to", "file": "f"}"#);
+    assert!(said.contains("--writeback allows no copy"), "{said}");
+    assert!(said.contains("mount without --writeback"), "{said}");
+    assert_eq!(fs::read(m.path("to")).unwrap(), b"old");
+    // Queries read what was synced.
+    let words = r#"{"words": ["line"], "file": "f"}"#;
+    assert!(ask(&file, words).contains(r#""count":1"#));
+    (&target).write_all(b"another line\n").unwrap();
+    target.sync_all().unwrap();
+    assert!(ask(&file, words).contains(r#""count":2"#));
+    drop((target, file));
     m.stop();
 }
 

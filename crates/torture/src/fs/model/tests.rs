@@ -4,7 +4,7 @@ use frit_fs::{COMMAND_NAME, FILE_MAX, LINK_MAX, SetTime, TARGET_MAX, Time, XATTR
 const ROOT: Caller = Caller::ROOT;
 
 fn user(uid: u32) -> Caller {
-    Caller { uid, gid: uid, groups: Vec::new(), checked: true }
+    Caller { uid, gid: uid, groups: Vec::new(), checked: true, ..Caller::ROOT }
 }
 
 fn errno<T>(answer: Result<T>) -> i32 {

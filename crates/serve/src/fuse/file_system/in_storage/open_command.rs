@@ -2,7 +2,8 @@
 
 use super::resolver::CallerFiles;
 use super::waiting_reads::{WaitingRead, WaitingReads};
-use crate::fuse::file_system::requester::caller_with_groups;
+use crate::fuse::file_system::killpriv::KillprivCache;
+use crate::fuse::file_system::requester;
 use frit_fs::{COMMAND_NAME, Error, InStorage, Ino, Result};
 use frit_fuse::{
     Errno, FileHandle, FopenFlags, Kernel, OpenFlags, PollEvents, PollToken, ReplyPoll, ReplyRead,
@@ -41,6 +42,8 @@ struct OpenCommand {
 pub(in crate::fuse::file_system) struct CommandFiles {
     foreground: Arc<Foreground>,
     kernel: Arc<OnceLock<Kernel>>,
+    killpriv: Arc<KillprivCache>,
+    writeback: bool,
     /// Created by the first open.
     engine: OnceLock<Arc<Engine>>,
     open: Mutex<HashMap<u64, Arc<OpenCommand>>>,
@@ -53,10 +56,17 @@ const ALWAYS: PollEvents =
     PollEvents::POLLIN.union(PollEvents::POLLRDNORM).union(PollEvents::POLLOUT).union(PollEvents::POLLWRNORM);
 
 impl CommandFiles {
-    pub(in crate::fuse::file_system) fn new(kernel: Arc<OnceLock<Kernel>>) -> CommandFiles {
+    /// Creates an empty set for a mount, whose kernel gathers writes if `writeback` is set.
+    pub(in crate::fuse::file_system) fn new(
+        kernel: Arc<OnceLock<Kernel>>,
+        killpriv: Arc<KillprivCache>,
+        writeback: bool,
+    ) -> CommandFiles {
         CommandFiles {
             foreground: Arc::default(),
             kernel,
+            killpriv,
+            writeback,
             engine: OnceLock::new(),
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
@@ -156,11 +166,13 @@ impl CommandFiles {
             Ok(found) => found,
             Err(e) => return reply.error(super::super::convert::errno(&e)),
         };
-        let caller = caller_with_groups(request);
         let resolver = CallerFiles {
             files: Arc::clone(files),
             directory,
-            caller,
+            credentials: requester::credentials(request),
+            thread: request.pid(),
+            killpriv: Arc::clone(&self.killpriv),
+            writeback: self.writeback,
             kernel: Arc::clone(&self.kernel),
             reads: Mutex::default(),
         };

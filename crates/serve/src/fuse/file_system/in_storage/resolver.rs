@@ -1,8 +1,10 @@
 //! Files of instructions, found with the rights of the process that wrote them.
 
-use super::contents::EngineContents;
+use super::contents::{EngineContents, MountedDestination};
+use crate::fuse::file_system::killpriv::{KillprivCache, PrivilegeLoss};
+use crate::fuse::file_system::requester::{self, Credentials};
 use frit_fs::{
-    Attr, Caller, Error, FileContents, InStorage, Ino, Paths, REGISTER_QUERIES, RegisterSet, RegisterStatus,
+    Attr, Error, FileContents, InStorage, Ino, Paths, REGISTER_QUERIES, RegisterSet, RegisterStatus,
 };
 use frit_fuse::Kernel;
 use frit_isp::{
@@ -17,8 +19,13 @@ pub(super) struct CallerFiles<F> {
     pub(super) files: Arc<F>,
     /// Directory of the command file.
     pub(super) directory: Ino,
-    /// Author of the instructions; permissions are checked here.
-    pub(super) caller: Caller,
+    /// Rights of the author of the instructions; permissions are checked here.
+    pub(super) credentials: Credentials,
+    /// Thread of the author.
+    pub(super) thread: u32,
+    pub(super) killpriv: Arc<KillprivCache>,
+    /// The kernel has data and sizes of files that it has not written.
+    pub(super) writeback: bool,
     /// Kernel whose cache has to drop what the engine changes.
     pub(super) kernel: Arc<OnceLock<Kernel>>,
     /// Contents that the last instruction reads.
@@ -42,12 +49,12 @@ impl<F: InStorage> CallerFiles<F> {
         let attr = match target {
             Target::Name(path) => {
                 let path = path.as_os_str().as_bytes();
-                self.files.resolve_below(&self.caller, self.directory, path).map_err(refused)?
+                self.files.resolve_below(&self.credentials.caller, self.directory, path).map_err(refused)?
             }
             Target::Inode(number) => self.named_here(Ino(*number))?,
             Target::Extents(_) => return Err(ResolveError::NotFile),
         };
-        Arc::clone(&self.files).open_contents(&self.caller, attr.ino, writes).map_err(refused)
+        Arc::clone(&self.files).open_contents(&self.credentials.caller, attr.ino, writes).map_err(refused)
     }
 
     /// Finds an inode by its number among the names of the directory. A number alone would avoid the
@@ -61,7 +68,7 @@ impl<F: InStorage> CallerFiles<F> {
             name.is_none()
         });
         match name {
-            Some(name) => self.files.lookup(&self.caller, self.directory, &name).map_err(refused),
+            Some(name) => self.files.lookup(&self.credentials.caller, self.directory, &name).map_err(refused),
             None => Err(listed.err().map_or(ResolveError::NotFound, refused)),
         }
     }
@@ -75,13 +82,28 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
     }
 
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
+        if self.writeback {
+            return Err(ResolveError::Other(
+                "a mount with --writeback allows no copy, because the kernel has sizes and contents of files that \
+                 it has not written yet; mount without --writeback, or unmount and use frit isp run --image"
+                    .into(),
+            ));
+        }
         let contents = self.open(target, true)?;
         if self.reads.lock().as_ref().is_some_and(|reads| reads.ino() == contents.ino()) {
             return Err(ResolveError::Other(
                 "the file is the one that the instruction reads; name another".into(),
             ));
         }
-        Ok(Arc::new(EngineContents::mounted(contents, Arc::clone(&self.kernel))))
+        let keeps = self.credentials.keeps_set_ids;
+        Ok(Arc::new(MountedDestination {
+            contents,
+            files: Arc::clone(&self.files),
+            killpriv: Arc::clone(&self.killpriv),
+            loss: if keeps { PrivilegeLoss::Capability } else { PrivilegeLoss::All },
+            bytes_max: requester::file_bytes_max(self.thread),
+            kernel: Arc::clone(&self.kernel),
+        }))
     }
 
     fn started(&self, instruction: &Instruction, ticket: &Ticket) {
