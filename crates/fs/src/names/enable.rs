@@ -5,11 +5,17 @@
 //! command file already; it is sound, and another call continues.
 
 use crate::error::{Error, Result};
+use crate::files::FileSystem;
 use crate::format::{Geometry, Superblock};
 use crate::fs::Fs;
 use crate::medium::Medium;
 use crate::registers;
 use crate::types::{COMMAND_NAME, Caller, Ino, InodeType};
+
+/// Number of files that a message names.
+const CONFLICTS_SHOWN: usize = 10;
+/// Number of directories of a path in a message, at most.
+const DEPTH_MAX: u32 = 1000;
 
 impl<M: Medium> Fs<M> {
     /// Adds a command file to each directory, and the feature to the superblock. Returns the number of command
@@ -51,6 +57,7 @@ impl<M: Medium> Fs<M> {
     /// Returns the directories without a command file.
     fn directories_without_command(&self) -> Result<Vec<Ino>> {
         let mut missing = Vec::new();
+        let (mut named, mut conflicts) = (Vec::new(), 0);
         for ino in self.inodes() {
             let node = match self.node(ino) {
                 Err(Error::Stale) => continue,
@@ -65,10 +72,10 @@ impl<M: Medium> Fs<M> {
             match self.lookup_attr(&Caller::ROOT, ino, COMMAND_NAME) {
                 Err(Error::NotFound) => {}
                 Ok(_) => {
-                    return Err(Error::Image(format!(
-                        "the directory of inode {} has a file `.isp`, which is the name of command files: rename it",
-                        ino.0
-                    )));
+                    conflicts += 1;
+                    if named.len() < CONFLICTS_SHOWN {
+                        named.push(self.path_of_command(ino)?);
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -76,6 +83,39 @@ impl<M: Medium> Fs<M> {
                 missing.push(ino);
             }
         }
-        Ok(missing)
+        if conflicts == 0 {
+            return Ok(missing);
+        }
+        let more = match conflicts - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Err(Error::Image(format!(
+            "these files have the name of command files, `.isp`: {}{more}. Mount the file system, and rename them",
+            named.join(", ")
+        )))
+    }
+
+    /// Returns the path that the command file of a directory will have, for messages.
+    fn path_of_command(&self, dir: Ino) -> Result<String> {
+        let mut path = format!("/{}", String::from_utf8_lossy(COMMAND_NAME));
+        let mut at = dir;
+        // A damaged file system may have a cycle.
+        for _ in 0..DEPTH_MAX {
+            if at == Ino::ROOT {
+                break;
+            }
+            let parent = self.node(at)?.state.read().inode.parent;
+            let mut name = Vec::new();
+            self.read_dir(parent, 2, &mut |entry| {
+                if entry.ino == at {
+                    name = entry.name.to_vec();
+                }
+                name.is_empty()
+            })?;
+            path.insert_str(0, &format!("/{}", String::from_utf8_lossy(&name)));
+            at = parent;
+        }
+        Ok(path)
     }
 }

@@ -218,8 +218,26 @@ fn command_files_are_refused_before_any_change() {
     let mut fs = fresh(64);
     file(&fs, ".isp");
     let refused = fs.enable_command_files().unwrap_err().to_string();
-    assert!(refused.contains("inode 1 has a file `.isp`"), "{refused}");
+    assert!(refused.contains("command files, `.isp`: /.isp. Mount"), "{refused}");
     fs.rename(ROOT, (TOP, b".isp"), (TOP, b"other"), Replace).unwrap();
+    // All of them are named, by their paths.
+    let deep = frit_fs::Paths::make_directories(&fs, ROOT, "a/b", 0o755).unwrap().ino;
+    let new = NewInode::file(0o644);
+    fs.create(ROOT, deep, b".isp", new).unwrap();
+    for i in 0..11 {
+        let dir = frit_fs::Paths::make_directories(&fs, ROOT, &format!("d{i}"), 0o755).unwrap().ino;
+        fs.create(ROOT, dir, b".isp", new).unwrap();
+    }
+    let refused = fs.enable_command_files().unwrap_err().to_string();
+    assert!(refused.contains("/a/b/.isp") && refused.contains(" and 2 more"), "{refused}");
+    assert_eq!(refused.matches("/.isp").count(), 10, "{refused}");
+    frit_fs::Paths::remove_path(&fs, ROOT, "a/b/.isp").unwrap();
+    for i in 0..11 {
+        frit_fs::Paths::remove_path(&fs, ROOT, &format!("d{i}/.isp")).unwrap();
+        fs.rmdir(ROOT, TOP, format!("d{i}").as_bytes()).unwrap();
+    }
+    fs.rmdir(ROOT, frit_fs::Paths::resolve(&fs, ROOT, "a", true).unwrap().ino, b"b").unwrap();
+    fs.rmdir(ROOT, TOP, b"a").unwrap();
     assert_eq!(fs.enable_command_files().unwrap(), 3);
     assert_clean(fs.medium());
 }
