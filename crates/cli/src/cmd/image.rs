@@ -192,11 +192,24 @@ pub(crate) fn warn_exposed(image: &Path, pool: Option<&Path>) -> Result<()> {
     warn(exposed(files.iter().map(PathBuf::as_path)))
 }
 
-/// Prints notes about the overlays of other images.
+/// Prints notes about the overlays of other images. Those that stay are one line, since every command finds
+/// them again.
 pub(crate) fn print_notes(medium: &Image) {
-    for note in medium.notes() {
+    let (removed, stale): (Vec<_>, Vec<_>) =
+        medium.notes().iter().partition(|note| note.starts_with("removed "));
+    let mut lines: Vec<String> = removed.into_iter().cloned().collect();
+    match &stale[..] {
+        [] => {}
+        [note] => lines.push((*note).clone()),
+        [first, ..] => lines.push(format!(
+            "{} overlays of other images have changes that were not synced, and their images are no longer there. \
+             The first: {first}",
+            stale.len()
+        )),
+    }
+    for line in lines {
         // There is no other place to report a failure.
-        let _ = print_stderr(&format!("frit: {note}\n"));
+        let _ = print_stderr(&format!("frit: {line}\n"));
     }
 }
 
