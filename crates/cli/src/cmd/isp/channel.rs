@@ -123,12 +123,13 @@ fn collect(mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
 
 fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &OverlayArgs) -> Result<Answered> {
     let began = cpu_time();
-    let files = if image::is_volume(place) {
-        Arc::new(image::open_on_volume(place, false)?)
+    // The lock is held until the file system is closed.
+    let (files, _locked) = if image::is_volume(place) {
+        (Arc::new(image::open_on_volume(place, false)?), None)
     } else {
         let pool = image::open_pool(place).map_err(|e| miette!("{}: {e}", place.display()))?;
-        let _locked = LockedImage::open(&image::image_path(place))?;
-        Arc::new(image::open(&image::image_path(place), pool, false, changes)?)
+        let locked = LockedImage::open(&image::image_path(place))?;
+        (Arc::new(image::open(&image::image_path(place), pool, false, changes)?), Some(locked))
     };
     let engine = Arc::new(Engine::default());
     let channel = Channel::new(Arc::clone(&engine));
