@@ -29,7 +29,8 @@ fn good(args: &[&str]) -> String {
 #[track_caller]
 fn refused(args: &[&str], words: &str) {
     let out = frit(args);
-    let said = said(&out);
+    // Messages have lines of the width of a terminal.
+    let said = said(&out).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(out.status.code() == Some(1) && said.contains(words), "{args:?}, {:?}: {said}", out.status);
 }
 
@@ -167,51 +168,227 @@ fn a_program_processes_a_file_in_an_image() {
     refused(&["isp", "program", "/proc/version", "/proc/version"], "is not in a mounted file system of frit");
 }
 
+#[test]
+fn wrong_arguments_are_named() {
+    let place = tempfile::tempdir().unwrap();
+    let image = image(place.path(), &[]);
+    let at = place.path().to_str().unwrap();
+    for empty in ["", "  ", "\n"] {
+        refused(&["isp", "run", at, empty], "the instruction is empty");
+        refused(&["isp", "run", "logs", empty, "--image", &image], "the instruction is empty");
+    }
+    refused(&["isp", "registers", at], "is a directory, and not a pool");
+    let checksum = r#"{"checksum": "xxh3", "file": "a.txt"}"#;
+    refused(&["isp", "run", "nodir", checksum, "--image", &image], "there is no directory nodir: ");
+    refused(&["isp", "query", "no/a.txt", "error", "--image", &image], "there is no directory no: ");
+    refused(&["isp", "run", "logs/a.txt", checksum, "--image", &image], "there is no directory logs/a.txt: ");
+    good(&["isp", "run", "/logs/", checksum, "--image", &image]);
+    let missing = place.path().join("no/f");
+    refused(&["isp", "query", missing.to_str().unwrap(), "x"], "cannot find the directory");
+    let (module, text) = (place.path().join("m.wasm"), place.path().join("text"));
+    fs::write(&module, "").unwrap();
+    fs::write(&text, "").unwrap();
+    let (module, text) = (module.to_str().unwrap(), text.to_str().unwrap());
+    refused(&["isp", "program", module, "/proc/version"], "must be on the same mounted file system");
+    refused(&["isp", "program", module, text], "is not in a mounted file system of frit");
+    refused(&["isp", "query", &format!("{text}/x"), "x"], "is not a directory");
+}
+
+#[test]
+fn all_files_with_the_name_of_command_files_are_listed() {
+    let place = tempfile::tempdir().unwrap();
+    let path = image(place.path(), &["--no-isp", "--force"]);
+    let image = frit_fs::Image::open(Path::new(&path), &frit_fs::OverlayOptions::default()).unwrap();
+    let fs = frit_fs::Fs::open(image, frit_fs::FsOptions::default()).unwrap();
+    for name in [".isp", "logs/.isp"] {
+        frit_fs::Paths::store(&fs, &frit_fs::Caller::ROOT, name, b"").unwrap();
+    }
+    fs.close().unwrap();
+    refused(&["isp", "enable", &path], "`.isp`: /.isp, /logs/.isp. Mount");
+}
+
+#[test]
+fn an_image_is_locked_while_the_engine_uses_it() {
+    let place = tempfile::tempdir().unwrap();
+    let path = image(place.path(), &[]);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/isp/failing/loops.wat");
+    let image = frit_fs::Image::open(Path::new(&path), &frit_fs::OverlayOptions::default()).unwrap();
+    let fs = frit_fs::Fs::open(image, frit_fs::FsOptions::default()).unwrap();
+    let module = wat::parse_file(source).unwrap();
+    frit_fs::Paths::store(&fs, &frit_fs::Caller::ROOT, "loops.wasm", &module).unwrap();
+    fs.close().unwrap();
+    let program = ["isp", "program", "loops.wasm", "logs/a.txt", "--image", &path, "--time-ms", "600000"];
+    let mut program = Command::new(env!("CARGO_BIN_EXE_frit")).args(program).spawn().unwrap();
+    let (mut locked, end) = (false, std::time::Instant::now() + std::time::Duration::from_secs(30));
+    while !locked && std::time::Instant::now() < end {
+        locked = frit(&["fsck", &path]).status.code() == Some(2);
+    }
+    // It has opened the image by now.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let checked = frit(&["fsck", &path]);
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(locked && checked.status.code() == Some(2), "{}", said(&checked));
+    good(&["fsck", &path]);
+}
+
 /// A mounted image, which is unmounted when this is dropped.
-struct Mounted(PathBuf);
+struct Mounted {
+    at: PathBuf,
+    server: std::process::Child,
+}
+
+impl Mounted {
+    /// Mounts an image in a directory beside it. Returns `None` if this machine cannot mount.
+    fn new(image: &str, options: &[&str]) -> Option<Mounted> {
+        let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+        if !root || !Path::new("/dev/fuse").exists() {
+            eprintln!("skipped: mounting needs root and /dev/fuse");
+            return None;
+        }
+        let at = Path::new(image).parent().unwrap().canonicalize().unwrap().join("mnt");
+        let _ = fs::create_dir(&at);
+        let mut server = Command::new(env!("CARGO_BIN_EXE_frit"))
+            .args(["mount", image, at.to_str().unwrap(), "--foreground"])
+            .args(options)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Read::read(server.stdout.as_mut().unwrap(), &mut [0; 16]).unwrap();
+        Some(Mounted { at, server })
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.at.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn unmount(mut self) {
+        good(&["unmount", self.at.to_str().unwrap()]);
+        assert!(self.server.wait().unwrap().success(), "the image was closed in order");
+    }
+
+    /// Kills the server; the mount is removed by the drop.
+    fn kill(mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+}
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = frit(&["unmount", self.0.to_str().unwrap()]);
+        if rustix::fs::statfs(&self.at).is_ok_and(|found| found.f_type != 0x6573_5546) {
+            return;
+        }
+        let _ = frit(&["unmount", "--lazy", self.at.to_str().unwrap()]);
+        let _ = self.server.wait();
     }
+}
+
+/// Returns a directory in memory, if there is one.
+fn in_memory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
 #[test]
 fn a_mounted_file_is_queried_by_its_path() {
-    let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
-    if !root || !Path::new("/dev/fuse").exists() {
-        eprintln!("skipped: mounting needs root and /dev/fuse");
-        return;
-    }
     // On a disk, the registers of a mounted image are in memory until a sync.
-    let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+    let place = in_memory();
     let image = image(place.path(), &[]);
-    let at = place.path().canonicalize().unwrap().join("mnt");
-    fs::create_dir(&at).unwrap();
-    let mut server = Command::new(env!("CARGO_BIN_EXE_frit"))
-        .args(["mount", &image, at.to_str().unwrap()])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Read::read(server.stdout.as_mut().unwrap(), &mut [0; 16]).unwrap();
-    let mounted = Mounted(at.clone());
-    let file = at.join("logs/a.txt");
-    let json = good(&["isp", "query", file.to_str().unwrap(), "error", "problem", "--json"]);
+    let Some(mounted) = Mounted::new(&image, &[]) else { return };
+    let json = good(&["isp", "query", &mounted.path("logs/a.txt"), "error", "problem", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let words: Vec<u64> =
         json["words"].as_array().unwrap().iter().map(|w| w["count"].as_u64().unwrap()).collect();
     assert_eq!(words, [3000, 1000]);
     assert_eq!(json["caller_requests"], 4, "open, write, read, close");
-    if memory.is_dir() {
+    let is_memory = place.path().starts_with("/dev/shm");
+    if is_memory {
         let registers = good(&["isp", "registers", &image]);
         assert!(
             registers.contains("complete") && registers.contains("error 3000, problem 1000"),
             "{registers}"
         );
     }
-    drop(mounted);
-    assert!(server.wait().unwrap().success());
+    // A name that is not UTF-8.
+    use std::os::unix::ffi::OsStrExt;
+    let odd = mounted.at.join("logs").join(std::ffi::OsStr::from_bytes(b"\xff"));
+    fs::write(&odd, "error").unwrap();
+    let query = |more: &[&str]| {
+        let mut query = Command::new(env!("CARGO_BIN_EXE_frit"));
+        query.args(["isp", "query"]).arg(&odd).arg("error").args(more).output().unwrap()
+    };
+    let shown = query(&[]);
+    assert!(shown.status.success() && said(&shown).contains("error      1"), "{}", said(&shown));
+    let shown = query(&["--image", "img"]);
+    assert!(!shown.status.success() && said(&shown).contains("the name is not UTF-8"), "{}", said(&shown));
+    fs::remove_file(&odd).unwrap();
+    good(&["isp", "query", &mounted.path("logs/a.txt"), "error", "problem"]);
+    mounted.unmount();
     good(&["fsck", &image]);
     assert!(good(&["isp", "registers", &image]).contains("error 3000"), "they stay until the next mount");
+}
+
+#[test]
+fn a_killed_program_does_not_hold_up_an_unmount() {
+    let place = in_memory();
+    let image = image(place.path(), &[]);
+    let Some(mounted) = Mounted::new(&image, &[]) else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/isp/failing/loops.wat");
+    let module = mounted.path("loops.wasm");
+    fs::write(&module, wat::parse_file(source).unwrap()).unwrap();
+    let file = mounted.path("logs/a.txt");
+    let mut client = Command::new(env!("CARGO_BIN_EXE_frit"))
+        .args(["isp", "program", &module, &file, "--time-ms", "600000"])
+        .spawn()
+        .unwrap();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while place.path().starts_with("/dev/shm") && !good(&["isp", "registers", &image]).contains("running") {
+        assert!(std::time::Instant::now() < end, "the program runs");
+    }
+    client.kill().unwrap();
+    client.wait().unwrap();
+    mounted.unmount();
+    let checked = good(&["fsck", &image]);
+    assert!(!checked.contains("not unmounted"), "{checked}");
+}
+
+#[test]
+fn mounts_without_command_files_say_what_to_do() {
+    let place = in_memory();
+    let path = image(place.path(), &[]);
+    let Some(mounted) = Mounted::new(&path, &["--read-only"]) else { return };
+    let file = mounted.path("logs/a.txt");
+    refused(&["isp", "query", &file, "error"], "only, so no instruction can be written to");
+    refused(&["isp", "query", &file, "error"], "--image IMAGE");
+    mounted.unmount();
+    let path = image(place.path(), &["--no-isp", "--force"]);
+    let mounted = Mounted::new(&path, &[]).unwrap();
+    refused(&["isp", "query", &mounted.path("logs/a.txt"), "error"], "frit isp enable IMAGE adds them");
+    mounted.unmount();
+}
+
+#[test]
+fn stale_overlays_of_other_images_are_one_line() {
+    let (place, overlays) = (tempfile::tempdir().unwrap(), in_memory());
+    let overlay = overlays.path().to_str().unwrap();
+    for i in 0..3 {
+        let path = image(place.path(), &["--force"]);
+        let Some(mounted) = Mounted::new(&path, &["--overlay", overlay, "--sync-every", "0"]) else { return };
+        fs::write(mounted.path("f"), "changes").unwrap();
+        mounted.kill();
+        fs::rename(&path, place.path().join(format!("moved{i}"))).unwrap();
+    }
+    let path = image(place.path(), &[]);
+    let shown = frit(&["isp", "query", "logs/a.txt", "error", "--image", &path, "--overlay", overlay]);
+    let notes = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(shown.status.success(), "{notes}");
+    if notes.is_empty() {
+        eprintln!("skipped: the directory of temporary files is in memory");
+        return;
+    }
+    assert_eq!(notes.lines().filter(|line| line.contains("not synced")).count(), 1, "{notes}");
+    // Other tests may leave some in another directory.
+    let (before, _) = notes.split_once(" overlays of other images").unwrap();
+    assert!(before.trim_start_matches("frit: ").parse::<u32>().unwrap() >= 3, "{notes}");
 }

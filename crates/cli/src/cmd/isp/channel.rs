@@ -3,13 +3,14 @@
 
 use crate::cmd::image::{self, LockedImage, OverlayArgs};
 use frit_core::size;
-use frit_fs::{Caller, Paths};
+use frit_fs::{Caller, InodeType, Paths};
 use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
-use frit_serve::fuse::file_system::EngineContents;
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use frit_serve::fuse::file_system::{EngineContents, all_mounted};
+use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
 use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +70,14 @@ impl Answered {
 /// Gives an instruction to the command file of a directory, or to an engine over an image.
 ///
 /// # Errors
-/// The directory has no command file; the image cannot be opened.
+/// The instruction is empty; the directory has no command file; the image cannot be opened.
 pub(super) fn ask(directory: &Path, instruction: &str, image: &ImageArgs) -> Result<Answered> {
+    if instruction.trim().is_empty() {
+        return Err(miette!(
+            help = "for example: frit isp run DIRECTORY '{\"words\": [\"error\"], \"file\": \"log.txt\"}'",
+            "the instruction is empty"
+        ));
+    }
     match &image.image {
         Some(place) => in_image(place, directory, instruction, &image.changes),
         None => in_directory(directory, instruction),
@@ -80,15 +87,8 @@ pub(super) fn ask(directory: &Path, instruction: &str, image: &ImageArgs) -> Res
 fn in_directory(directory: &Path, instruction: &str) -> Result<Answered> {
     let path = directory.join(COMMAND);
     let began = cpu_time();
-    let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => miette!(
-            help =
-                "mount one with frit mount; with --image IMAGE the file is in an image that is not mounted",
-            "{} is not in a mounted file system of frit with command files",
-            directory.display()
-        ),
-        _ => miette!("cannot open {}: {e}", path.display()),
-    })?;
+    let opened = OpenOptions::new().read(true).write(true).open(&path);
+    let mut file = opened.map_err(|e| not_opened(directory, &path, &e))?;
     let failed = || format!("cannot use the command file {}", path.display());
     file.write_all(format!("{instruction}\n").as_bytes()).into_diagnostic().wrap_err_with(failed)?;
     let mut requests = 2;
@@ -100,6 +100,43 @@ fn in_directory(directory: &Path, instruction: &str) -> Result<Answered> {
     })?;
     drop(file);
     Ok(Answered { bytes, requests: requests + 1, cpu: cpu_time().saturating_sub(began) })
+}
+
+/// Returns the reason why the command file of a directory cannot be opened, and what to do.
+fn not_opened(directory: &Path, path: &Path, error: &Error) -> Report {
+    let shown = directory.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {}
+        ErrorKind::ReadOnlyFilesystem => {
+            return miette!(
+                help = "mount it without --read-only (-o ro), or unmount it and name the image with --image IMAGE",
+                "{shown} is in a file system that is mounted read-only, so no instruction can be written to {}",
+                path.display()
+            );
+        }
+        _ => return miette!("cannot open {}: {error}", path.display()),
+    }
+    match directory.canonicalize() {
+        Err(e) => miette!("cannot find the directory {shown}: {e}"),
+        Ok(at) if !at.is_dir() => miette!("{shown} is not a directory"),
+        Ok(at) if is_mounted(&at) => miette!(
+            help =
+                "frit isp enable IMAGE adds them while it is not mounted; with --image IMAGE none are needed",
+            "the file system of {shown} has no command files: it was made with --no-isp, or by an older version"
+        ),
+        Ok(_) => miette!(
+            help =
+                "mount one with frit mount; with --image IMAGE the file is in an image that is not mounted",
+            "{shown} is not in a mounted file system of frit"
+        ),
+    }
+}
+
+/// Returns `true` if a directory is on a mounted file system of frit.
+fn is_mounted(directory: &Path) -> bool {
+    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    let own = device(directory);
+    own.is_some() && all_mounted().is_ok_and(|all| all.iter().any(|mount| device(mount) == own))
 }
 
 /// Reads the line of a result and its payload. A read without bytes is the end.
@@ -131,6 +168,10 @@ fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &Overlay
         let locked = LockedImage::open(&image::image_path(place))?;
         (Arc::new(image::open(&image::image_path(place), pool, false, changes)?), Some(locked))
     };
+    if let Err(reason) = check_directory(&files, directory) {
+        image::close(files)?;
+        return Err(miette!("{}: there is no directory {}: {reason}", place.display(), directory.display()));
+    }
     let engine = Arc::new(Engine::default());
     let channel = Channel::new(Arc::clone(&engine));
     let resolver = ImageFiles { files: Arc::clone(&files), directory: directory.to_owned() };
@@ -140,6 +181,17 @@ fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &Overlay
     drop((channel, engine, resolver));
     image::close(files)?;
     Ok(Answered { bytes, requests: 0, cpu: cpu_time().saturating_sub(began) })
+}
+
+/// Fails if a path of an image does not lead to a directory. Otherwise a file below would be reported as
+/// missing.
+fn check_directory(files: &frit_fs::Fs<frit_fs::Image>, path: &Path) -> frit_fs::Result<()> {
+    // Names that are not UTF-8 are refused with the file.
+    let Some(path) = path.to_str() else { return Ok(()) };
+    match files.resolve(&Caller::ROOT, path, true)?.kind {
+        InodeType::Directory => Ok(()),
+        _ => Err(frit_fs::Error::NotDirectory),
+    }
 }
 
 /// Files of an image that is not mounted, with the rights of the superuser of the image.

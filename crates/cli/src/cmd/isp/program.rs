@@ -5,6 +5,7 @@ use crate::output::print_bytes;
 use frit_core::size;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde_json::{Map, Value, json};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
@@ -41,7 +42,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (module, file) = if args.image.image.is_some() {
         (args.module.clone(), args.file.clone())
     } else {
-        (absolute(&args.module)?, absolute(&args.file)?)
+        let found = (absolute(&args.module)?, absolute(&args.file)?);
+        check_same_mount(&found.0, &found.1)?;
+        found
     };
     let (directory, module, file) = relative_to_common(&module, &file)?;
     let mut instruction = Map::new();
@@ -84,6 +87,21 @@ fn absolute(path: &Path) -> Result<PathBuf> {
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot find the directory of {}", path.display()))?;
     Ok(directory.join(name))
+}
+
+/// Fails if two absolute paths are on different file systems: they have no command file in common.
+fn check_same_mount(module: &Path, file: &Path) -> Result<()> {
+    let device = |path: &Path| path.parent().and_then(|above| above.metadata().ok()).map(|found| found.dev());
+    match (device(module), device(file)) {
+        (Some(one), Some(other)) if one != other => Err(miette!(
+            help = "copy the module to the file system of the file",
+            "{} and {} are on different file systems: module and file must be on the same mounted file system \
+             of frit",
+            module.display(),
+            file.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn directories(path: &Path) -> Vec<Component<'_>> {

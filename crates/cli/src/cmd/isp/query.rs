@@ -2,9 +2,10 @@
 
 use super::channel::{Answered, ImageArgs, RangeArgs, ask};
 use crate::output::{print, print_bytes, right, table, text};
-use miette::{IntoDiagnostic, Result, miette};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,7 +53,7 @@ struct ResultJson {
 
 /// Gives the query, and prints its result.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let name = args.file.file_name().and_then(|name| name.to_str());
+    let name = args.file.file_name();
     let name = name.ok_or_else(|| miette!("{}: not the name of a file", args.file.display()))?;
     let directory = match args.file.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -61,7 +62,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut instruction = Map::new();
     instruction.insert("words".into(), json!(args.words));
     instruction.insert("positions".into(), json!(args.positions));
-    instruction.insert("file".into(), json!(name));
+    match name.to_str() {
+        Some(name) => instruction.insert("file".into(), json!(name)),
+        None => instruction.insert("inode".into(), json!(inode(args)?)),
+    };
     args.range.add_to(&mut instruction);
     let answered = ask(directory, &Value::Object(instruction).to_string(), &args.image)?;
     let (line, _) = answered.parts();
@@ -79,6 +83,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         (_, true) => Ok(ExitCode::FAILURE),
         (_, false) => Err(miette!("{}", result.error)),
     }
+}
+
+/// Returns the inode number of the file, which names it in an instruction in JSON if its name is not UTF-8.
+fn inode(args: &Args) -> Result<u64> {
+    let shown = args.file.display();
+    if args.image.image.is_some() {
+        return Err(miette!(
+            help = "mount the image: a mounted file may have any name",
+            "{shown}: the name is not UTF-8, which an instruction for an image cannot contain"
+        ));
+    }
+    let found = std::fs::symlink_metadata(&args.file).into_diagnostic();
+    Ok(found.wrap_err_with(|| format!("cannot find {shown}"))?.ino())
 }
 
 fn tell(args: &Args, result: &ResultJson, answered: &Answered) -> Result<()> {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Arguments of the command.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Image of a file system, which may be mounted.
+    /// Image of a file system, or directory of a pool. It may be mounted.
     image: PathBuf,
     /// Print JSON.
     #[arg(long)]
@@ -74,6 +74,14 @@ impl Medium for ImageHead {
 /// Prints the sets of registers that were used since the last mount.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let image = super::super::image::image_path(&args.image);
+    if args.image.is_dir() && !image.is_file() {
+        return Err(miette!(
+            help = "name the image that frit mkfs made, or the directory of a pool; `findmnt -t fuse.ispfs` shows the \
+                    images that are mounted",
+            "{} is a directory, and not a pool: it has no file `image`",
+            args.image.display()
+        ));
+    }
     let opened = File::open(&image).and_then(|file| Ok((file.metadata()?.len() / 4096 * 4096, file)));
     let (bytes, file) = opened.map_err(|e| miette!("{}: {e}", image.display()))?;
     let sets = read_registers(&ImageHead { bytes, file }).map_err(|e| miette!("{}: {e}", image.display()))?;

@@ -4,6 +4,8 @@
 
 use frit_fs::{Caller, Overrides};
 use frit_fuse::Request;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// Bits of capabilities (linux/capability.h).
 const CAP_DAC_OVERRIDE: u64 = 1 << 1;
@@ -52,9 +54,10 @@ pub(super) fn file_bytes_max(thread: u32) -> Option<u64> {
 
 /// Returns `false` also for a process whose namespace this one may not see.
 fn is_in_own_user_namespace(thread: u32) -> bool {
+    static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
-    let own = namespace("self");
-    own.is_some() && own == namespace(&thread.to_string())
+    let own = OWN.get_or_init(|| namespace("self"));
+    own.is_some() && *own == namespace(&thread.to_string())
 }
 
 /// Returns the process of the thread that sent a request, or `None` without an entry in /proc.
