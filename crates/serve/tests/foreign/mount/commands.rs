@@ -82,6 +82,14 @@ fn instructions_reach_the_engine_and_results_come_back() {
     let said = ask(&file, r#"{"copy": {"words": ["problem"]}, "to": "out.txt", "file": "a.txt"}"#);
     assert!(said.contains(r#""records":1000"#), "{said}");
     assert_eq!(fs::read_to_string(m.path("logs/out.txt")).unwrap(), "no problem\n".repeat(1000));
+    // The file that is read, by other names.
+    fs::hard_link(m.path("logs/a.txt"), m.path("logs/hard")).unwrap();
+    std::os::unix::fs::symlink("a.txt", m.path("logs/symbolic")).unwrap();
+    for name in ["hard", "symbolic"] {
+        let copy = format!(r#"{{"copy": {{"words": ["problem"]}}, "to": "{name}", "file": "a.txt"}}"#);
+        let said = ask(&file, &copy);
+        assert!(said.contains("the one that the instruction reads"), "{said}");
+    }
     drop((file, above));
     m.stop();
 }
@@ -347,7 +355,7 @@ fn a_poll_for_room_ends_when_another_thread_reads() {
     std::thread::scope(|s| {
         s.spawn(|| {
             std::thread::sleep(Duration::from_millis(100));
-            (&file).read(&mut [0; 4096]).unwrap();
+            assert!((&file).read(&mut [0; 4096]).unwrap() > 0);
         });
         let mut polled = [PollFd::new(&file, PollFlags::OUT)];
         let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
