@@ -183,6 +183,8 @@ fn wrong_arguments_are_named() {
     refused(&["isp", "query", "no/a.txt", "error", "--image", &image], "there is no directory no: ");
     refused(&["isp", "run", "logs/a.txt", checksum, "--image", &image], "there is no directory logs/a.txt: ");
     good(&["isp", "run", "/logs/", checksum, "--image", &image]);
+    let itself = r#"{"copy": {"words": ["error"]}, "to": "./a.txt", "file": "a.txt"}"#;
+    refused(&["isp", "run", "logs", itself, "--image", &image], "the one that the instruction reads");
     let missing = place.path().join("no/f");
     refused(&["isp", "query", missing.to_str().unwrap(), "x"], "cannot find the directory");
     let (module, text) = (place.path().join("m.wasm"), place.path().join("text"));

@@ -3,11 +3,12 @@
 
 use crate::cmd::image::{self, LockedImage, OverlayArgs};
 use frit_core::size;
-use frit_fs::{Caller, InodeType, Paths};
+use frit_fs::{Caller, Ino, InodeType, Paths};
 use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
 use frit_serve::fuse::file_system::{EngineContents, all_mounted};
 use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -174,7 +175,8 @@ fn in_image(place: &Path, directory: &Path, instruction: &str, changes: &Overlay
     }
     let engine = Arc::new(Engine::default());
     let channel = Channel::new(Arc::clone(&engine));
-    let resolver = ImageFiles { files: Arc::clone(&files), directory: directory.to_owned() };
+    let directory = directory.to_owned();
+    let resolver = ImageFiles { files: Arc::clone(&files), directory, reads: Cell::default() };
     // The first instruction of a channel is always accepted.
     let _ = channel.write(format!("{instruction}\n").as_bytes(), &resolver);
     let bytes = collect(|| Ok(channel.read(READ_BYTES)))?;
@@ -198,16 +200,18 @@ fn check_directory(files: &frit_fs::Fs<frit_fs::Image>, path: &Path) -> frit_fs:
 struct ImageFiles {
     files: Arc<frit_fs::Fs<frit_fs::Image>>,
     directory: PathBuf,
+    /// File that the instruction reads.
+    reads: Cell<Option<Ino>>,
 }
 
 impl ImageFiles {
-    fn open(&self, target: &Target, writes: bool) -> Result<Arc<EngineContents>, ResolveError> {
+    fn open(&self, target: &Target, writes: bool) -> Result<(Ino, Arc<EngineContents>), ResolveError> {
         let refused = |e: frit_fs::Error| match e {
             frit_fs::Error::NotFound => ResolveError::NotFound,
             e => ResolveError::Other(e.to_string()),
         };
         let ino = match target {
-            Target::Inode(number) => frit_fs::Ino(*number),
+            Target::Inode(number) => Ino(*number),
             Target::Extents(_) => return Err(ResolveError::NotFile),
             Target::Name(path) => {
                 let path = self.directory.join(path);
@@ -217,17 +221,25 @@ impl ImageFiles {
             }
         };
         let opened = frit_fs::InStorage::open_contents(Arc::clone(&self.files), &Caller::ROOT, ino, writes);
-        opened.map(|contents| Arc::new(EngineContents::new(contents))).map_err(refused)
+        opened.map(|contents| (ino, Arc::new(EngineContents::new(contents)))).map_err(refused)
     }
 }
 
 impl Resolver for ImageFiles {
     fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError> {
-        self.open(target, false).map(|contents| contents as Arc<dyn Source>)
+        let (ino, contents) = self.open(target, false)?;
+        self.reads.set(Some(ino));
+        Ok(contents)
     }
 
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
-        self.open(target, true).map(|contents| contents as Arc<dyn Destination>)
+        let (ino, contents) = self.open(target, true)?;
+        if self.reads.get() == Some(ino) {
+            return Err(ResolveError::Other(
+                "the file is the one that the instruction reads; name another".into(),
+            ));
+        }
+        Ok(contents)
     }
 }
 
