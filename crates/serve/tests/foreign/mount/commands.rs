@@ -358,8 +358,10 @@ fn a_poll_for_room_ends_when_another_thread_reads() {
             assert!((&file).read(&mut [0; 4096]).unwrap() > 0);
         });
         let mut polled = [PollFd::new(&file, PollFlags::OUT)];
-        let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+        let (began, limit) = (std::time::Instant::now(), Timespec { tv_sec: 60, tv_nsec: 0 });
         assert_eq!(poll(&mut polled, Some(&limit)).unwrap(), 1);
+        // At the end of its time, a poll looks once more.
+        assert!(began.elapsed() < Duration::from_secs(30), "the read ends it");
     });
     (&file).write_all(b"{\"wrong\": 1}\n").unwrap();
     drop(file);
