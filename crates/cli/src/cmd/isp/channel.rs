@@ -208,6 +208,7 @@ impl ImageFiles {
     fn open(&self, target: &Target, writes: bool) -> Result<(Ino, Arc<EngineContents>), ResolveError> {
         let refused = |e: frit_fs::Error| match e {
             frit_fs::Error::NotFound => ResolveError::NotFound,
+            e @ frit_fs::Error::TooManyLinks => ResolveError::Invalid(e.to_string()),
             e => ResolveError::Other(e.to_string()),
         };
         let ino = match target {
@@ -216,7 +217,7 @@ impl ImageFiles {
             Target::Name(path) => {
                 let path = self.directory.join(path);
                 let path =
-                    path.to_str().ok_or_else(|| ResolveError::Other("the path is not UTF-8".into()))?;
+                    path.to_str().ok_or_else(|| ResolveError::Invalid("the path is not UTF-8".into()))?;
                 self.files.resolve(&Caller::ROOT, path, true).map_err(refused)?.ino
             }
         };
@@ -235,7 +236,7 @@ impl Resolver for ImageFiles {
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
         let (ino, contents) = self.open(target, true)?;
         if self.reads.get() == Some(ino) {
-            return Err(ResolveError::Other(
+            return Err(ResolveError::Invalid(
                 "the file is the one that the instruction reads; name another".into(),
             ));
         }

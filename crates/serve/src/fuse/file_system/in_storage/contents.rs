@@ -1,7 +1,7 @@
 //! Contents of files as data of the engine.
 
 use crate::fuse::file_system::killpriv::{KillprivCache, PrivilegeLoss};
-use frit_fs::{FileContents, FileSystem};
+use frit_fs::{FILE_MAX, FileContents, FileSystem};
 use frit_fuse::Kernel;
 use frit_isp::{Destination, Source, SourceError};
 use std::sync::{Arc, OnceLock};
@@ -40,6 +40,10 @@ impl Source for EngineContents {
 impl Destination for EngineContents {
     fn write(&self, at: u64, data: &[u8]) -> Result<(), SourceError> {
         self.0.write(at, data).map_err(|e| failed(&e))
+    }
+
+    fn bytes_max(&self) -> u64 {
+        FILE_MAX
     }
 }
 
@@ -90,5 +94,9 @@ impl<F: FileSystem> Destination for MountedDestination<F> {
             ))),
             _ => Ok(()),
         }
+    }
+
+    fn bytes_max(&self) -> u64 {
+        FILE_MAX
     }
 }

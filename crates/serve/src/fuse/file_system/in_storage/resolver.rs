@@ -37,9 +37,10 @@ fn refused(error: Error) -> ResolveError {
         Error::NotFound | Error::NotDirectory | Error::Stale | Error::NameTooLong => ResolveError::NotFound,
         Error::Access | Error::NotPermitted => ResolveError::Denied,
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
-        Error::Unsupported(_) => ResolveError::Other(
+        Error::Unsupported(_) => ResolveError::Invalid(
             "a symbolic link in the path leads to an absolute path; name the file itself".into(),
         ),
+        error @ Error::TooManyLinks => ResolveError::Invalid(error.to_string()),
         error => ResolveError::Other(error.to_string()),
     }
 }
@@ -83,7 +84,7 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
 
     fn destination(&self, target: &Target) -> Result<Arc<dyn Destination>, ResolveError> {
         if self.writeback {
-            return Err(ResolveError::Other(
+            return Err(ResolveError::Invalid(
                 "a mount with --writeback allows no copy, because the kernel has sizes and contents of files that \
                  it has not written yet; mount without --writeback, or unmount and use frit isp run --image"
                     .into(),
@@ -91,7 +92,7 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
         }
         let contents = self.open(target, true)?;
         if self.reads.lock().as_ref().is_some_and(|reads| reads.ino() == contents.ino()) {
-            return Err(ResolveError::Other(
+            return Err(ResolveError::Invalid(
                 "the file is the one that the instruction reads; name another".into(),
             ));
         }
