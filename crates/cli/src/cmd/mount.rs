@@ -25,16 +25,17 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit mount img /mnt                      returns when it is mounted; serves in the background
-  frit mount img /mnt --foreground         serves in the foreground; SIGINT, SIGTERM or SIGHUP unmounts
+  frit mount img /mnt --foreground         serves in the foreground; SIGINT, SIGTERM, SIGHUP unmount
   frit mount img /mnt --read-only
-  frit mount img /mnt -o noatime,suid,dev  as in mount(8); also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
+  frit mount img /mnt -o noatime,suid,dev  as in mount(8); also ro, noexec, fsname=NAME, allow_other
   frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
   frit mount vol /mnt                      a volume whose layer is a nameless-write device
   frit unmount /mnt                        or umount, or fusermount3 -u
 
 It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed
-first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image on a disk
-in the state of the last sync, at most --sync-every seconds old; for a volume, a kill does as well.
+first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image
+on a disk in the state of the last sync, at most --sync-every seconds old; for a volume, a kill
+does as well.
 See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image that frit mkfs made, the directory of a pool, or a volume.
