@@ -177,6 +177,82 @@ static void positions_of_threads(void) {
     CHECK(unlink(log_path) == 0);
 }
 
+/* Threads that open, write and close files of their own, while another one begins processes, which use the same
+   numbers. A file has what was written to it, and no child waits for a thread that it does not have. */
+static void *own_files(void *number) {
+    char name[4200];
+    for (int round = 0; round < 80; round++) {
+        for (int part = 0; part < 2; part++) {
+            snprintf(name, sizeof name, "%s.%d.%d", path, (int)(intptr_t)number, part);
+            int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644), size = part ? 8 : 64;
+            CHECK(fd >= 0);
+            for (int i = 0; i < 30; i++) CHECK(write(fd, expected + i * size, size) == size);
+            unsigned char found[30 * 64 + 1];
+            CHECK(pread(fd, found, sizeof found, 0) == 30 * size && memcmp(found, expected, 30 * size) == 0);
+            close(fd);
+        }
+    }
+    for (int part = 0; part < 2; part++) {
+        snprintf(name, sizeof name, "%s.%d.%d", path, (int)(intptr_t)number, part);
+        CHECK(unlink(name) == 0);
+    }
+    __atomic_add_fetch(&is_over, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+static void files_of_threads(void) {
+    pthread_t all[3];
+    is_over = 0;
+    for (intptr_t i = 0; i < 3; i++) CHECK(pthread_create(&all[i], 0, own_files, (void *)i) == 0);
+    for (int how = 0; __atomic_load_n(&is_over, __ATOMIC_SEQ_CST) < 3; how++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            alarm(30);
+            for (int fd = 3; fd < 12; fd++) {
+                if (how % 3 == 0) lseek(fd, 0, SEEK_CUR);
+                if (how % 3 == 1) dup2(0, fd);
+            }
+            if (how % 3 == 2) closefrom(3);
+            _exit(0);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    for (int i = 0; i < 3; i++) pthread_join(all[i], 0);
+}
+
+/* Calls that show the position to the kernel do not change it. */
+static void *asks_for_locks(void *unused) {
+    (void)unused;
+    while (!__atomic_load_n(&is_over, __ATOMIC_SEQ_CST)) {
+        struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_CUR, .l_len = 1};
+        int left;
+        CHECK(fcntl(used_fd, F_GETLK, &lock) == 0 && ioctl(used_fd, FIONREAD, &left) == 0);
+    }
+    return 0;
+}
+
+static void shown_positions(void) {
+    pthread_t thread;
+    /* With O_APPEND it is not direct. */
+    int other = open(path, O_RDONLY | O_APPEND);
+    used_fd = fresh(O_RDONLY);
+    is_over = 0;
+    CHECK(other >= 0 && pthread_create(&thread, 0, asks_for_locks, 0) == 0);
+    for (int round = 0; round < 4; round++) {
+        CHECK(lseek(used_fd, 0, SEEK_SET) == 0);
+        for (size_t at = 0; at < SIZE / 4; at += 16) {
+            unsigned char found[16];
+            /* A read through the mount ends the lease. */
+            if (at % 4096 == 0) CHECK(pread(other, found, 16, at) == 16);
+            CHECK(read(used_fd, found, 16) == 16 && memcmp(found, expected + at, 16) == 0);
+        }
+    }
+    is_over = 1;
+    pthread_join(thread, 0);
+    close(other), close(used_fd);
+}
+
 /* Reads to the end by two threads leave the position there. */
 static void *read_to_end(void *unused) {
     (void)unused;
@@ -283,6 +359,12 @@ static void fault_handlers(void) {
     struct sigaction action = {.sa_handler = reads_badly};
     sigfillset(&action.sa_mask);
     CHECK(sigaction(SIGUSR1, &action, 0) == 0 && raise(SIGUSR1) == 0 && handled);
+    sigset_t others;
+    sigfillset(&others), sigdelset(&others, SIGALRM);
+    CHECK(signal(SIGALRM, reads_badly) != SIG_ERR);
+    handled = 0;
+    ualarm(10000, 0);
+    CHECK(sigsuspend(&others) == -1 && errno == EINTR && handled);
     for (int i = 0; i < 2; i++) {
         action = (struct sigaction){.sa_handler = reads_badly_and_jumps};
         CHECK(sigaction(SIGSEGV, &action, 0) == 0);
@@ -307,7 +389,7 @@ int main(int count, char **arguments) {
     for (size_t i = 0; i < SIZE; i++) expected[i] = i * 7 + (i >> 8) * 13 + 1;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
     CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
-    failed_calls(), refused_arguments(), positions_of_threads(), ends(), cancellation(), jumps(), fault_handlers();
+    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
     static unsigned char all[SIZE];
     fd = fresh(O_RDONLY);
     CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);

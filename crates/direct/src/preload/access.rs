@@ -157,6 +157,10 @@ fn try_read(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct,
     let lease = &access.window.lease;
     let (from, len) = loop {
         let from = request.at.or_else(|| open.position.get_back(fd)).ok_or(Refused::Other)?;
+        // The kernel refuses a read up to a position that it cannot count.
+        if from > i64::MAX as u64 - request.len as u64 {
+            return Err(Refused::Other);
+        }
         let len = access.size().saturating_sub(from).min(request.len as u64) as usize;
         if len > 0 && (from < lease.from || from + len as u64 > lease.to) {
             return Err(Refused::Unknown(from));

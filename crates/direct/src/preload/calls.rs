@@ -260,13 +260,9 @@ pub(super) fn seek(fd: Fd, by: i64, whence: c_int, call: impl Fn() -> i64) -> i6
 
 /// Lets the kernel know the position and the size for a call that does not change the position.
 pub(super) fn show_position(fd: Fd) {
-    if let Some(open) = get(fd)
-        && let Some(at) = open.position.get()
-    {
+    if let Some(open) = get(fd) {
         let errno = sys::errno();
-        // SAFETY: the call uses no memory of the program.
-        unsafe { sys::raw_call(sys::SYS_LSEEK, fd as usize, at as usize, sys::SEEK_SET as usize) };
-        open.refresh_size(fd);
+        open.position.show(fd, || open.refresh_size(fd));
         set_errno(errno);
     }
 }

@@ -369,3 +369,29 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const SignalSet, old: *mu
     let set = allowed.as_ref().map_or(set, std::ptr::from_ref);
     next!(sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int)
 }
+
+/// Defines functions that wait with other blocked signals, the set of which is the argument `$set`.
+macro_rules! wait_with_mask {
+    ($(fn $name:ident($($arg:ident: $kind:ty),*; $set:ident) -> c_int;)*) => {$(
+        #[doc = concat!("Stands in for `", stringify!($name), "` of the C library.")]
+        ///
+        /// # Safety
+        /// As for the function of the C library.
+        #[cfg_attr(frit_preload, unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($arg: $kind,)* $set: *const SignalSet) -> c_int {
+            let allowed = without_faults(SIG_BLOCK, $set);
+            let $set = allowed.as_ref().map_or($set, std::ptr::from_ref);
+            next!($name($($arg: $kind,)* $set: *const SignalSet) -> c_int)
+        }
+    )*};
+}
+
+wait_with_mask! {
+    fn sigsuspend(; mask) -> c_int;
+    fn ppoll(all: *mut c_void, count: usize, limit: *const c_void; mask) -> c_int;
+    fn pselect(
+        count: c_int, read: *mut c_void, write: *mut c_void, other: *mut c_void, limit: *const c_void; mask
+    ) -> c_int;
+    fn epoll_pwait(epoll: c_int, events: *mut c_void, count: c_int, limit: c_int; mask) -> c_int;
+    fn epoll_pwait2(epoll: c_int, events: *mut c_void, count: c_int, limit: *const c_void; mask) -> c_int;
+}

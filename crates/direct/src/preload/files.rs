@@ -103,7 +103,7 @@ static OLD_WINDOWS: AtomicPtr<Window> = AtomicPtr::new(std::ptr::null_mut());
 /// Returns the open file of a descriptor.
 #[inline]
 pub(super) fn get(fd: Fd) -> Option<&'static Open> {
-    let open = TABLE.get(fd as usize)?.load(Ordering::Acquire);
+    let open = TABLE.get(fd as usize)?.load(Ordering::SeqCst);
     // SAFETY: memory of open files is never freed.
     if open.is_null() { None } else { Some(unsafe { &*open }) }
 }
@@ -175,12 +175,13 @@ pub(super) fn forget(fd: Fd) {
     if process::is_other_process() {
         return;
     }
-    let open = TABLE[fd as usize].swap(std::ptr::null_mut(), Ordering::AcqRel);
+    let open = TABLE[fd as usize].swap(std::ptr::null_mut(), Ordering::SeqCst);
     if open.is_null() {
         return;
     }
     // SAFETY: memory of open files is never freed.
     let open = unsafe { &*open };
+    open.position.wait_for_move();
     if open.users.fetch_sub(1, Ordering::AcqRel) > 1 {
         return;
     }

@@ -6,6 +6,7 @@
 //! ends (a canceled thread, a jump out of a signal handler) leaves it to the kernel, which is slow and correct.
 
 use super::sys::{self, Fd};
+use super::{files, process};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// The kernel has the position for good.
@@ -87,7 +88,27 @@ impl Position {
                     self.calls.fetch_sub(1, Ordering::SeqCst);
                 }
                 MOVING => wait.step(),
-                at => self.move_to_kernel(fd, at, LENT, || {}),
+                at => {
+                    if !self.move_to_kernel(fd, at, LENT, || {}) && !self.is_of(fd) {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets the kernel know the position, for a call that does not change it, and then calls `after`.
+    pub(super) fn show(&self, fd: Fd, after: impl Fn()) {
+        let mut wait = Wait::default();
+        loop {
+            match self.at.load(Ordering::SeqCst) {
+                KERNEL | LENT => return after(),
+                MOVING => wait.step(),
+                at => {
+                    if self.move_to_kernel(fd, at, at, &after) || !self.is_of(fd) {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -99,16 +120,26 @@ impl Position {
             match self.at.load(Ordering::SeqCst) {
                 KERNEL => return,
                 MOVING => wait.step(),
-                at => self.move_to_kernel(fd, at, KERNEL, &before),
+                at => {
+                    if !self.move_to_kernel(fd, at, KERNEL, &before) && !self.is_of(fd) {
+                        return;
+                    }
+                }
             }
         }
     }
 
-    /// Moves the position to the kernel, unless another thread has changed it.
-    fn move_to_kernel(&self, fd: Fd, at: i64, to: i64, before: impl Fn()) {
+    /// Moves the position to the kernel, calls `before`, and sets the state `to`. Returns `false` if another thread has
+    /// changed the position, or closed the descriptor.
+    fn move_to_kernel(&self, fd: Fd, at: i64, to: i64, before: impl Fn()) -> bool {
         let _quiet = sys::BlockedSignals::new();
         if self.at.compare_exchange(at, MOVING, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-            return;
+            return false;
+        }
+        // Another thread may have closed the descriptor. If it removes it later, it waits for the end of the move.
+        if !self.is_of(fd) {
+            self.at.store(at, Ordering::SeqCst);
+            return false;
         }
         before();
         if at >= 0 {
@@ -116,6 +147,20 @@ impl Position {
             unsafe { sys::raw_call(sys::SYS_LSEEK, fd as usize, at as usize, sys::SEEK_SET as usize) };
         }
         self.at.store(to, Ordering::SeqCst);
+        true
+    }
+
+    /// Waits until no thread moves the position: its descriptor was removed from the table, and is about to be closed.
+    pub(super) fn wait_for_move(&self) {
+        let mut wait = Wait::default();
+        while self.at.load(Ordering::SeqCst) == MOVING {
+            wait.step();
+        }
+    }
+
+    /// Returns `true` if this is the position of a descriptor.
+    fn is_of(&self, fd: Fd) -> bool {
+        files::get(fd).is_some_and(|open| std::ptr::eq(&raw const open.position, self))
     }
 
     #[cold]
@@ -125,7 +170,8 @@ impl Position {
         }
         let _quiet = sys::BlockedSignals::new();
         self.at.compare_exchange(LENT, MOVING, Ordering::SeqCst, Ordering::SeqCst).ok()?;
-        let found = if self.calls.load(Ordering::SeqCst) == 0 { kernel_position(fd) } else { None };
+        let is_free = self.calls.load(Ordering::SeqCst) == 0 && self.is_of(fd);
+        let found = if is_free { kernel_position(fd) } else { None };
         self.at.store(found.map_or(LENT, |at| at as i64), Ordering::SeqCst);
         found
     }
@@ -152,6 +198,8 @@ impl Wait {
         const SPINS: u32 = 100;
         const YIELDS: u32 = 1000;
         self.0 = self.0.saturating_add(1);
+        // In a child of fork(2), this ends the moves of threads that it does not have.
+        process::is_active();
         if self.0 <= SPINS {
             std::hint::spin_loop();
         } else if self.0 <= YIELDS {

@@ -27,7 +27,8 @@ pub(super) struct Exclusive;
 
 impl Exclusive {
     pub(super) fn try_new() -> Option<Self> {
-        (!BUSY.swap(true, Ordering::Acquire)).then_some(Self)
+        // Lazily: a value that is not returned would release the lock of another thread when it is dropped.
+        (!BUSY.swap(true, Ordering::Acquire)).then(|| Self)
     }
 }
 
@@ -62,7 +63,7 @@ fn check_phase() -> bool {
         }
         PROCESS.store(sys::process(), Ordering::Relaxed);
         // SAFETY: as above.
-        unsafe { &*page.cast::<AtomicU32>() }.store(ACTIVE, Ordering::Release);
+        unsafe { &*page.cast::<AtomicU32>() }.store(active_or_off(), Ordering::Release);
         match PHASE.compare_exchange(std::ptr::null_mut(), page.cast(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => phase = page.cast(),
             Err(other) => phase = other,
@@ -90,12 +91,17 @@ fn check_phase() -> bool {
             let is_over = sys::process() == PROCESS.load(Ordering::Relaxed)
                 && sys::thread() == VFORK_THREAD.load(Ordering::Relaxed);
             if is_over {
-                phase.store(ACTIVE, Ordering::Release);
+                phase.store(active_or_off(), Ordering::Release);
             }
-            is_over
+            is_over && !IS_OFF.load(Ordering::Acquire)
         }
         _ => false,
     }
+}
+
+/// Returns the phase of a process whose table is right: another thread may have turned direct access off.
+fn active_or_off() -> u32 {
+    if IS_OFF.load(Ordering::Acquire) { OFF } else { ACTIVE }
 }
 
 /// Notes that this thread calls vfork(2).
@@ -154,4 +160,19 @@ pub(super) fn limit_size() {
 #[inline]
 pub(super) fn ancestors() -> u32 {
     ANCESTORS.load(Ordering::Acquire)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_rare_changes_excludes() {
+        let held = Exclusive::try_new();
+        assert!(held.is_some());
+        // Whoever does not get it leaves it to its holder.
+        assert!(Exclusive::try_new().is_none() && Exclusive::try_new().is_none());
+        drop(held);
+        assert!(Exclusive::try_new().is_some());
+    }
 }
