@@ -6,6 +6,7 @@
 //! sees the other. All fields are atomic: any process with access to the image can write any value at
 //! any time, and the mount must survive all of them.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 /// First word of the file.
@@ -107,6 +108,14 @@ pub struct Segment {
     pub files: [FileState; FILES],
     /// Append space of each of these files.
     pub appends: [AppendSpace; FILES],
+}
+
+/// Returns the path of the file of an image.
+#[must_use]
+pub fn path_of(image: &Path) -> PathBuf {
+    let mut path = image.as_os_str().to_owned();
+    path.push(SUFFIX);
+    path.into()
 }
 
 impl Slot {

@@ -5,7 +5,7 @@ mod library;
 use crate::output::print_stderr;
 use frit_direct::environment::{DEVICES, REPORT};
 use frit_direct::image_of;
-use frit_direct::segment::SUFFIX;
+use frit_direct::segment::path_of;
 use frit_serve::fuse::file_system::all_mounted;
 use miette::{IntoDiagnostic, Result, miette};
 use std::convert::Infallible;
@@ -121,12 +121,11 @@ fn candidate(directory: &Path) -> Result<Candidate, String> {
 
 /// Checks the permissions of the memory that a mount shares with programs, which it has since the first of them.
 fn check_shared(image: &Path) -> Result<(), String> {
-    let mut path = image.as_os_str().to_owned();
-    path.push(SUFFIX);
+    let path = path_of(image);
     match File::options().read(true).write(true).open(&path) {
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(format!(
             "{}: {e}; it has the permissions that the image had before: mount the image again",
-            Path::new(&path).display()
+            path.display()
         )),
         _ => Ok(()),
     }

@@ -261,16 +261,18 @@ fn write_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refu
     let end = at.checked_add(request.len as u64)?;
     let is_granted = match refused {
         Refused::NoLease if !open.is_due(request.len) => false,
-        Refused::NoLease if file_status(fd).is_none_or(|status| end > status.size) => {
-            // A write that extends the file has no use for a lease without append space.
-            let is_near = file_status(fd).is_some_and(|status| at <= status.size.saturating_add(GAP_MAX));
-            let may_extend = open.may_extend() && is_near;
-            if !may_extend {
-                open.not_due();
+        Refused::NoLease => match file_status(fd) {
+            Some(status) if end <= status.size => open.ask(fd, at),
+            status => {
+                // A write that extends the file has no use for a lease without append space.
+                let is_near = status.is_some_and(|status| at <= status.size.saturating_add(GAP_MAX));
+                let may_extend = open.may_extend() && is_near;
+                if !may_extend {
+                    open.not_due();
+                }
+                may_extend && open.ask_to_extend(fd, at, end)
             }
-            may_extend && open.ask_to_extend(fd, at, end)
-        }
-        Refused::NoLease => open.ask(fd, at),
+        },
         Refused::Unknown(_) => open.fill(fd, at, end),
         Refused::Behind => open.extend(fd, at, end),
         Refused::Late(_) | Refused::Other => false,

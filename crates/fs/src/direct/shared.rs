@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use frit_direct::segment::{MAGIC, SUFFIX, Segment};
+use frit_direct::segment::{MAGIC, Segment, path_of};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -16,13 +16,6 @@ use std::sync::atomic::Ordering;
 pub(super) struct SharedSegment {
     map: MmapRaw,
     path: PathBuf,
-}
-
-/// Returns the path of the segment of an image.
-pub(super) fn path_of(image: &Path) -> PathBuf {
-    let mut path = image.as_os_str().to_owned();
-    path.push(SUFFIX);
-    path.into()
 }
 
 impl SharedSegment {
