@@ -2,9 +2,10 @@
 //! hang runs under `timeout`, and a guard unmounts at the end.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 /// Time limit of a program, in seconds.
 const BOUND: &str = "120";
@@ -94,6 +95,46 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         run("umount", &["-l", &self.at]);
+    }
+}
+
+/// A script in Python under `frit exec`, which talks by lines. It gets one argument.
+struct Script {
+    program: Child,
+    from: BufReader<ChildStdout>,
+}
+
+impl Script {
+    fn start(place: &Place, script: &str, argument: &Path) -> Script {
+        let mut program = Command::new("timeout")
+            .args(["-k", "5", BOUND, env!("CARGO_BIN_EXE_frit"), "exec", "--report", "--mount", &place.at])
+            .args(["--", "python3", "-c", script])
+            .arg(argument)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let from = BufReader::new(program.stdout.take().unwrap());
+        Script { program, from }
+    }
+
+    /// Returns the next line that it prints.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Ends its wait for a line.
+    fn go_on(&mut self) {
+        self.program.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    /// Ends its input, and waits for its end.
+    fn end(mut self) -> Output {
+        drop(self.program.stdin.take());
+        self.program.wait_with_output().unwrap()
     }
 }
 
@@ -212,32 +253,17 @@ for i in range(50):
     except OSError: errors += 1
 print('errors', errors, flush=True)
 sys.stdin.readline()";
-    let exec = [env!("CARGO_BIN_EXE_frit"), "exec", "--mount", &p.at, "--", "python3", "-c", script];
-    let mut program = Command::new("timeout")
-        .args(["-k", "5", BOUND])
-        .args(exec)
-        .arg(p.path("a"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (mut to, mut from) =
-        (program.stdin.take().unwrap(), std::io::BufReader::new(program.stdout.take().unwrap()));
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut from, &mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let mut program = Script::start(&p, script, &p.path("a"));
+    assert_eq!(program.line(), "ready\n");
     p.kill_server();
     // The mount removes the old one, and ends the accesses of the program.
     p.mount();
     assert!(fs::read(p.path("a")).unwrap()[8192..12288].iter().all(|byte| *byte == b'x'));
     fs::write(p.path("a"), vec![2; 1 << 20]).unwrap();
-    std::io::Write::write_all(&mut to, b"\n").unwrap();
-    line.clear();
-    std::io::BufRead::read_line(&mut from, &mut line).unwrap();
-    assert_eq!(line, "errors 50\n", "the old mount is gone");
+    program.go_on();
+    assert_eq!(program.line(), "errors 50\n", "the old mount is gone");
     assert!(fs::read(p.path("a")).unwrap().iter().all(|byte| *byte == 2), "no write reached the new one");
-    drop(to);
-    program.wait().unwrap();
+    program.end();
     good(&frit(&["unmount", &p.at]));
     good(&frit(&["fsck", &p.image()]));
 }
@@ -262,39 +288,28 @@ sys.stdin.readline()
 for i in range(12): use(f'{sys.argv[1]}/new{i}', b'b')
 print(os.stat(sys.argv[1]).st_dev, flush=True)
 sys.stdin.readline()";
-    let exec = [env!("CARGO_BIN_EXE_frit"), "exec", "--mount", &p.at, "--", "python3", "-c", script, &p.at];
-    let mut program = Command::new("timeout")
-        .args(["-k", "5", BOUND])
-        .args(exec)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (mut to, mut from) =
-        (program.stdin.take().unwrap(), std::io::BufReader::new(program.stdout.take().unwrap()));
-    let mut device = || {
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut from, &mut line).unwrap();
-        line.trim().parse::<u64>().unwrap_or_else(|_| panic!("{line}"))
-    };
-    let first = device();
+    let mut program = Script::start(&p, script, Path::new(&p.at));
+    let is_number = |line: &str| line.trim().parse::<u64>().is_ok();
+    let first = program.line();
+    assert!(is_number(&first), "{first}");
     p.kill_server();
     run("umount", &["-l", &p.at]);
     let other = p.root.path().join("other").to_str().unwrap().to_owned();
     good(&frit(&["mkfs", &other, "--size", "128M"]));
-    std::io::Write::write_all(&mut to, b"\n").unwrap();
-    assert_eq!(device(), 0);
+    program.go_on();
+    assert_eq!(program.line(), "0\n");
     good(&frit(&["mount", &other, &p.at]));
-    std::io::Write::write_all(&mut to, b"\n").unwrap();
-    if device() != first {
+    program.go_on();
+    let second = program.line();
+    assert!(is_number(&second), "{second}");
+    if second != first {
         eprintln!("skipped: the second mount has another device number");
     }
     for i in 0..12 {
         let bytes = fs::read(p.path(&format!("new{i}"))).unwrap();
         assert!(bytes.len() == 100 * 4096 && bytes.iter().all(|byte| *byte == b'b'), "file {i}");
     }
-    drop(to);
-    program.wait().unwrap();
+    program.end();
     good(&frit(&["unmount", &p.at]));
     good(&frit(&["fsck", &other]));
     p.mount();
@@ -420,27 +435,13 @@ fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 for i in range(20000): os.write(fd, b'line %d\\n' % i)
 print('ready', flush=True)
 sys.stdin.readline()";
-    let exec =
-        [env!("CARGO_BIN_EXE_frit"), "exec", "--report", "--mount", &p.at, "--", "python3", "-c", script];
-    let mut program = Command::new("timeout")
-        .args(["-k", "5", BOUND])
-        .args(exec)
-        .arg(p.path("log"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut from = std::io::BufReader::new(program.stdout.take().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut from, &mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let mut program = Script::start(&p, script, &p.path("log"));
+    assert_eq!(program.line(), "ready\n");
     p.kill_server();
     p.mount();
     let want: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
     assert!(fs::read_to_string(p.path("log")).unwrap() == want);
-    drop(program.stdin.take());
-    let text = said(&program.wait_with_output().unwrap());
+    let text = said(&program.end());
     let (_, writes, _) = report(&text);
     assert!(writes > 19_900, "{text}");
     good(&frit(&["unmount", &p.at]));
