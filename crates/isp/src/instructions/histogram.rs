@@ -8,7 +8,7 @@ use crate::outcome::Failure;
 use crate::records::{Cell, Condition, Decoder, Format, Table};
 use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
 use crate::text::Keys;
-use bins::Bins;
+use bins::{Bins, Place};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -146,11 +146,11 @@ struct OfField {
 
 impl OfField {
     fn add(&self, counts: &mut HistogramAnswer, cells: &[Cell<'_>]) -> Flow {
-        match cells.first().and_then(Cell::number).map(crate::records::Number::as_f64) {
+        match cells.first().and_then(Cell::number).map(|value| self.bins.place(value)) {
             None => counts.without += 1,
-            Some(value) if value < self.bins.low() => counts.below += 1,
-            Some(value) if value >= self.bins.high() => counts.above += 1,
-            Some(value) => counts.bins[self.bins.find(value)] += 1,
+            Some(Place::Below) => counts.below += 1,
+            Some(Place::Above) => counts.above += 1,
+            Some(Place::Bin(bin)) => counts.bins[bin] += 1,
         }
         Flow::Continue
     }

@@ -1,9 +1,21 @@
 //! Bins of equal width, and the bin of a number.
 
 use crate::outcome::Failure;
+use crate::records::Number;
 
 /// Maximum number of bins.
 const BINS_MAX: usize = 65_536;
+
+/// Place of a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Below the first bin.
+    Below,
+    /// In the bin with this index.
+    Bin(usize),
+    /// Above the last bin.
+    Above,
+}
 
 /// Bins of equal width. Bin `i` has the numbers from border `i` up to but without border `i + 1`.
 pub(super) struct Bins {
@@ -36,12 +48,16 @@ impl Bins {
         Ok(Self { borders, width })
     }
 
-    pub(super) fn low(&self) -> f64 {
-        self.borders[0]
-    }
-
-    pub(super) fn high(&self) -> f64 {
-        self.borders[self.number()]
+    /// Compares a number with the bins.
+    pub(super) fn place(&self, value: Number) -> Place {
+        let is_from = |border: f64| value.compare(Number::Float(border)).is_ge();
+        if !is_from(self.borders[0]) {
+            Place::Below
+        } else if is_from(self.borders[self.number()]) {
+            Place::Above
+        } else {
+            Place::Bin(self.find(value.as_f64(), is_from))
+        }
     }
 
     /// Number of bins.
@@ -49,16 +65,17 @@ impl Bins {
         self.borders.len() - 1
     }
 
-    /// Bin of a number from `low` up to but without `high`.
-    pub(super) fn find(&self, value: f64) -> usize {
+    /// Bin of a number near `value`, which is from `low` up to but without `high`. `is_from` compares it with
+    /// borders.
+    fn find(&self, value: f64, is_from: impl Fn(f64) -> bool) -> usize {
         let number = self.number();
-        let near = ((value - self.low()) * number as f64 / self.width) as usize;
+        let near = ((value - self.borders[0]) * number as f64 / self.width) as usize;
         let near = near.min(number - 1);
-        if self.borders[near] <= value && value < self.borders[near + 1] {
+        if is_from(self.borders[near]) && !is_from(self.borders[near + 1]) {
             return near;
         }
         // The division was rounded over a border, or bins are so narrow that their borders are equal.
-        self.borders.partition_point(|border| *border <= value) - 1
+        self.borders.partition_point(|border| is_from(*border)) - 1
     }
 }
 
@@ -72,7 +89,7 @@ fn border(low: f64, width: f64, bin: usize, number: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{BINS_MAX, Bins};
+    use super::{BINS_MAX, Bins, Number, Place};
     use proptest::prelude::*;
 
     /// Numbers of all sizes, and some that are near to each other.
@@ -96,15 +113,32 @@ mod tests {
             let (low, high) = if ends.0 < ends.1 { ends } else { (ends.1, ends.0) };
             prop_assume!(low < high && (high - low).is_finite());
             let all = Bins::new(low, high, bins).unwrap();
-            prop_assert_eq!((all.low(), all.high(), all.number()), (low, high, bins));
+            prop_assert_eq!((all.borders[0], all.borders[bins], all.number()), (low, high, bins));
             prop_assert!(all.borders.is_sorted());
             let border = all.borders[bin.index(bins)];
             for value in [low, high.next_down(), low + (high - low) * at, border, border.next_down(), border.next_up()] {
-                if (low..high).contains(&value) {
-                    let bin = all.find(value);
-                    prop_assert!(all.borders[bin] <= value && value < all.borders[bin + 1], "{value} in {bin}");
+                match all.place(Number::Float(value)) {
+                    Place::Below => prop_assert!(value < low),
+                    Place::Above => prop_assert!(value >= high),
+                    Place::Bin(bin) => prop_assert!(
+                        all.borders[bin] <= value && value < all.borders[bin + 1], "{value} in {bin}"
+                    ),
                 }
             }
         }
+    }
+
+    #[test]
+    fn integers_are_not_rounded_to_borders() {
+        let place = |low: i64, high: i64, value: i64| {
+            Bins::new(low as f64, high as f64, 2).unwrap().place(Number::Integer(value))
+        };
+        let border = 1 << 53;
+        assert_eq!(place(border - 4, border, border - 1), Place::Bin(1));
+        assert_eq!(place(border + 2, border + 6, border + 1), Place::Below);
+        // As floating-point numbers, both are 2^53 + 4.
+        assert_eq!(place(border, border + 8, border + 3), Place::Bin(0));
+        assert_eq!(place(border, border + 8, border + 4), Place::Bin(1));
+        assert_eq!(place(1 << 62, i64::MAX, i64::MAX), Place::Bin(1));
     }
 }
