@@ -4,7 +4,9 @@ use crate::instructions::Words;
 use crate::outcome::Failure;
 use crate::text::{Keys, shortened};
 use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::hir::Look;
+use regex_syntax::hir::{
+    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
+};
 use serde_json::Value;
 
 /// Maximum memory of a compiled regular expression, in bytes.
@@ -48,8 +50,27 @@ pub(crate) struct Matcher {
     blocks: bool,
 }
 
+/// Text that a pattern is compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// A line without its line feed.
+    Line,
+    /// A text that can have line feeds.
+    Text,
+}
+
 impl Matcher {
-    pub(crate) fn new(pattern: &Pattern) -> Result<Self, Failure> {
+    /// Compiles a pattern of lines without their line feeds.
+    pub(crate) fn of_lines(pattern: &Pattern) -> Result<Self, Failure> {
+        Self::new(pattern, Scope::Line)
+    }
+
+    /// Compiles a pattern of texts that can have line feeds. `^` and `$` match at them.
+    pub(crate) fn of_texts(pattern: &Pattern) -> Result<Self, Failure> {
+        Self::new(pattern, Scope::Text)
+    }
+
+    fn new(pattern: &Pattern, scope: Scope) -> Result<Self, Failure> {
         let pattern = match pattern {
             Pattern::Regex(regex) => regex.clone(),
             Pattern::Words(words) => {
@@ -64,7 +85,10 @@ impl Matcher {
         let hir =
             syntax.multi_line(true).utf8(false).build().parse(&pattern).map_err(|error| explain(&error))?;
         let looks = hir.properties().look_set();
-        let regex = RegexBuilder::new(&pattern)
+        // Without line feeds, a match stays within its line, and so does a search.
+        let expression =
+            if scope == Scope::Line { without_line_feeds(&hir).to_string() } else { pattern.clone() };
+        let regex = RegexBuilder::new(&expression)
             .multi_line(true)
             .size_limit(PROGRAM_BYTES_MAX)
             .dfa_size_limit(PROGRAM_BYTES_MAX)
@@ -74,7 +98,8 @@ impl Matcher {
                 error => explain(&error),
             })?;
         let of_text = [Look::Start, Look::End, Look::StartCRLF, Look::EndCRLF];
-        Ok(Self { regex, blocks: !of_text.into_iter().any(|look| looks.contains(look)) })
+        let blocks = scope == Scope::Line && !of_text.into_iter().any(|look| looks.contains(look));
+        Ok(Self { regex, blocks })
     }
 
     /// Returns `true` if a line without its line feed, or a block, matches.
@@ -90,9 +115,8 @@ impl Matcher {
     /// Begin and end (with the line feed) of the first line at or behind `from` that matches. `from` is
     /// the begin of a line.
     ///
-    /// If a line matches alone, a search in the block finds a match that begins in this line or before:
-    /// the same bytes match there, since line feeds have the effect of the ends of a text. The line of
-    /// what was found may not match alone, so each one is tested.
+    /// A line matches alone if and only if it matches in the block: no match has a line feed, and line feeds
+    /// have the effect of the ends of a text.
     pub(crate) fn next_line(&self, block: &[u8], mut from: usize) -> Option<(usize, usize)> {
         while from < block.len() {
             let found = if self.blocks { self.regex.find_at(block, from)?.start() } else { from };
@@ -101,12 +125,36 @@ impl Matcher {
             }
             let begin = memchr::memrchr(b'\n', &block[from..found]).map_or(from, |at| from + at + 1);
             let end = memchr::memchr(b'\n', &block[found..]).map_or(block.len(), |at| found + at + 1);
-            if self.is_match(without_line_feed(&block[begin..end])) {
+            if self.blocks || self.is_match(without_line_feed(&block[begin..end])) {
                 return Some((begin, end));
             }
             from = end;
         }
         None
+    }
+}
+
+/// Returns the expression that matches the same texts as far as they have no line feed.
+fn without_line_feeds(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Literal(literal) if literal.0.contains(&b'\n') => Hir::fail(),
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => hir.clone(),
+        HirKind::Class(Class::Unicode(class)) => {
+            let mut class = class.clone();
+            class.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]));
+            Hir::class(Class::Unicode(class))
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            let mut class = class.clone();
+            class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')]));
+            Hir::class(Class::Bytes(class))
+        }
+        HirKind::Repetition(repetition) => {
+            Hir::repetition(repetition.with(without_line_feeds(&repetition.sub)))
+        }
+        HirKind::Capture(capture) => without_line_feeds(&capture.sub),
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(without_line_feeds).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(without_line_feeds).collect()),
     }
 }
 
@@ -137,7 +185,7 @@ mod tests {
 
     /// Lines that a search in a block finds, and those that match alone.
     fn both(expression: &str, block: &[u8]) -> (Lines, Lines) {
-        let matcher = Matcher::new(&Pattern::Regex(expression.into())).unwrap();
+        let matcher = Matcher::of_lines(&Pattern::Regex(expression.into())).unwrap();
         let (mut found, mut from) = (Vec::new(), 0);
         while let Some((begin, end)) = matcher.next_line(block, from) {
             found.push((begin, end));

@@ -45,6 +45,12 @@ impl Control {
         self.pass(&|| self.ticket.is_cancelled() || self.stopped.load(Ordering::Relaxed))
     }
 
+    /// Fails if the scan has to stop. It does not wait, and so serves while the source is read.
+    pub(crate) fn check_stop(&self) -> Result<(), Failure> {
+        let has_to_stop = self.stopped.load(Ordering::Relaxed) || self.ticket.is_cancelled();
+        if has_to_stop { Err(cancelled()) } else { Ok(()) }
+    }
+
     /// Waits for foreground requests. It fails only if the instruction is cancelled, and so also serves
     /// results that are needed when no more bytes are.
     pub(crate) fn check_cancelled(&self) -> Result<(), Failure> {

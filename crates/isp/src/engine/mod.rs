@@ -159,9 +159,8 @@ impl Start<'_> {
         let options = &self.engine.options;
         let range = self.request.instruction.range.within(self.request.source.len());
         // A destination may have to wait for requests that the caller's thread answers.
-        let inline = range.end - range.start <= options.inline_bytes
+        let inline = range.end - range.start <= operation.inline_bytes(options.inline_bytes)
             && self.request.destination.is_none()
-            && !operation.detached()
             && !options.foreground.is_active();
         let job = Arc::new(Job::new(operation, self.request, self.control));
         if inline {

@@ -109,11 +109,9 @@ impl Kind for Aggregate {
 
     fn start(&self, start: Start<'_>) -> Result<(), Failure> {
         let fields = self.by.iter().chain(self.compute.iter().map(|(_, field)| field)).cloned().collect();
-        start.with(Aggregation {
-            table: Table::new(self.format, fields, &self.conditions)?,
-            compute: self.compute.iter().map(|(compute, _)| *compute).collect(),
-            by: self.by.len(),
-        })
+        let table = Table::new(self.format, fields, &self.conditions, &start.control)?;
+        let compute = self.compute.iter().map(|(compute, _)| *compute).collect();
+        start.with(Aggregation { table, compute, by: self.by.len() })
     }
 }
 
@@ -164,20 +162,24 @@ impl Groups {
 }
 
 impl Aggregation {
-    fn add(&self, groups: &mut Groups, cells: &[Cell<'_>]) -> Flow {
+    fn add(&self, groups: &mut Groups, cells: &[Cell<'_>]) -> Result<Flow, Failure> {
         groups.key.clear();
         for cell in &cells[..self.by] {
-            key::encode(&mut groups.key, cell);
+            // A key beyond the memory is that of no group.
+            if groups.key.len() <= groups.memory {
+                key::encode(&mut groups.key, cell);
+            }
         }
         let Some(number) = groups.find(self.compute.len()) else {
-            return if groups.total { Flow::Continue } else { Flow::Overflow };
+            return Ok(if groups.total { Flow::Continue } else { Flow::Overflow });
         };
         let group = &mut groups.groups[number];
         group.records += 1;
         for ((value, compute), cell) in group.values.iter_mut().zip(&self.compute).zip(&cells[self.by..]) {
+            self.table.check_stop()?;
             value.add(*compute, cell);
         }
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 
@@ -190,6 +192,14 @@ impl Operation for Aggregation {
 
     fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
         self.table.prepare(head)
+    }
+
+    fn detached(&self) -> bool {
+        self.table.is_expensive()
+    }
+
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        self.table.inline_bytes(usual)
     }
 
     fn begin(&self, begin: Begin) -> (Decoder, Groups) {
@@ -206,11 +216,11 @@ impl Operation for Aggregation {
     }
 
     fn view(&self, (decoder, groups): &mut (Decoder, Groups), view: View<'_>) -> Result<Flow, Failure> {
-        self.table.view(decoder, view, &mut |cells| Ok(self.add(groups, cells)))
+        self.table.view(decoder, view, &mut |record| self.add(groups, record.cells))
     }
 
     fn end_of_part(&self, (decoder, groups): &mut (Decoder, Groups)) -> Result<Flow, Failure> {
-        self.table.end_of_part(decoder, &mut |cells| Ok(self.add(groups, cells)))
+        self.table.end_of_part(decoder, &mut |record| self.add(groups, record.cells))
     }
 
     fn merge(&self, total: &mut (Decoder, Groups), next: (Decoder, Groups)) -> Result<Flow, Failure> {

@@ -86,7 +86,11 @@ impl Kind for Copy {
             return Err(Failure::new(Status::NotFound, format!("there is no file {} to write", self.to)));
         };
         check_end(&*destination, &self.to, self.at, 0)?;
-        start.with(Copying { matcher: Matcher::new(&self.pattern)?, destination, copy: self.clone() })
+        let matcher = match self.unit {
+            RecordUnit::Lines => Matcher::of_lines(&self.pattern)?,
+            RecordUnit::Blocks(_) => Matcher::of_texts(&self.pattern)?,
+        };
+        start.with(Copying { matcher, destination, copy: self.clone() })
     }
 }
 

@@ -46,7 +46,7 @@ impl Kind for Filter {
 
     fn start(&self, start: Start<'_>) -> Result<(), Failure> {
         start.with(Search {
-            matcher: Matcher::new(&self.pattern)?,
+            matcher: Matcher::of_lines(&self.pattern)?,
             invert: self.invert,
             limit: self.limit.unwrap_or(u64::MAX),
         })

@@ -85,7 +85,7 @@ impl Kind for Histogram {
             Self::Bytes => start.with(OfBytes),
             Self::Field { field, low, high, bins, format, conditions } => {
                 let bins = Bins::new(*low, *high, *bins)?;
-                let table = Table::new(*format, vec![field.clone()], conditions)?;
+                let table = Table::new(*format, vec![field.clone()], conditions, &start.control)?;
                 start.with(OfField { table, bins })
             }
         }
@@ -167,16 +167,24 @@ impl Operation for OfField {
         self.table.prepare(head)
     }
 
+    fn detached(&self) -> bool {
+        self.table.is_expensive()
+    }
+
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        self.table.inline_bytes(usual)
+    }
+
     fn begin(&self, begin: Begin) -> Self::Results {
         (self.table.decoder(begin), answer(vec![0; self.bins.number()]))
     }
 
     fn view(&self, (decoder, counts): &mut Self::Results, view: View<'_>) -> Result<Flow, Failure> {
-        self.table.view(decoder, view, &mut |cells| Ok(self.add(counts, cells)))
+        self.table.view(decoder, view, &mut |record| Ok(self.add(counts, record.cells)))
     }
 
     fn end_of_part(&self, (decoder, counts): &mut Self::Results) -> Result<Flow, Failure> {
-        self.table.end_of_part(decoder, &mut |cells| Ok(self.add(counts, cells)))
+        self.table.end_of_part(decoder, &mut |record| Ok(self.add(counts, record.cells)))
     }
 
     fn merge(&self, total: &mut Self::Results, (decoder, next): Self::Results) -> Result<Flow, Failure> {

@@ -233,6 +233,10 @@ impl Operation for Execution {
         true
     }
 
+    fn inline_bytes(&self, _: u64) -> u64 {
+        0
+    }
+
     fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
         let began = Instant::now();
         let counts_fuel = self.budget.grant().fuel.is_some();

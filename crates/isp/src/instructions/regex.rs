@@ -1,13 +1,17 @@
 //! Matches of a regular expression: counts, and the first positions.
 
 use super::{Answer, Kind, Report};
-use crate::engine::Start;
+use crate::engine::{Control, Start};
 use crate::matcher::{Matcher, Pattern, without_line_feed};
 use crate::outcome::Failure;
 use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::Arc;
+
+/// Largest range that the caller's thread scans itself.
+const INLINE_BYTES: u64 = 16 << 10;
 
 /// Counts the matches of a regular expression in lines, and the lines that match.
 ///
@@ -43,8 +47,9 @@ impl Kind for Regex {
     }
 
     fn start(&self, start: Start<'_>) -> Result<(), Failure> {
-        let matcher = Matcher::new(&Pattern::Regex(self.regex.clone()))?;
-        start.with(Search { matcher, positions: self.positions })
+        let matcher = Matcher::of_lines(&Pattern::Regex(self.regex.clone()))?;
+        let control = Arc::clone(&start.control);
+        start.with(Search { matcher, positions: self.positions, control })
     }
 }
 
@@ -52,6 +57,7 @@ impl Kind for Regex {
 struct Search {
     matcher: Matcher,
     positions: usize,
+    control: Arc<Control>,
 }
 
 struct Found {
@@ -82,6 +88,15 @@ impl Operation for Search {
         Unit::Lines
     }
 
+    /// Each match of a line can be found only at its end, so a long line can take very long.
+    fn detached(&self) -> bool {
+        true
+    }
+
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        usual.min(INLINE_BYTES)
+    }
+
     fn begin(&self, begin: Begin) -> Found {
         let answer = RegexAnswer { count: 0, lines: 0, positions: Vec::new() };
         Found { answer, role: begin.role, max: begin.memory / size_of::<u64>(), overflow: false }
@@ -92,6 +107,7 @@ impl Operation for Search {
         while let Some((begin, end)) = self.matcher.next_line(view.bytes, from) {
             found.answer.lines += 1;
             for range in self.matcher.matches(without_line_feed(&view.bytes[begin..end])) {
+                self.control.check_stop()?;
                 if !range.is_empty() {
                     found.add(view.at + (begin + range.start) as u64, self.positions);
                 }

@@ -4,7 +4,7 @@ use super::filter::Collected;
 use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
-use crate::records::{Condition, Decoder, Format, Table};
+use crate::records::{Condition, Decoder, Format, Record, Table};
 use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
@@ -57,11 +57,8 @@ impl Kind for Select {
         if self.fields.is_empty() {
             return Err(Failure::invalid("\"select\" needs at least one field"));
         }
-        start.with(Selection {
-            table: Table::new(self.format, self.fields.clone(), &self.conditions)?,
-            fields: self.fields.len(),
-            limit: self.limit.unwrap_or(u64::MAX),
-        })
+        let table = Table::new(self.format, self.fields.clone(), &self.conditions, &start.control)?;
+        start.with(Selection { table, fields: self.fields.len(), limit: self.limit.unwrap_or(u64::MAX) })
     }
 }
 
@@ -75,17 +72,25 @@ struct Selection {
 struct Selected {
     decoder: Decoder,
     lines: Collected,
-    /// Ends of the records of a part.
-    ends: Vec<usize>,
+    /// Records of a part.
+    ends: Vec<End>,
+}
+
+/// End of a record of a part.
+struct End {
+    bytes: usize,
+    /// Number of lines before the record that are not JSON objects.
+    invalid: u64,
 }
 
 impl Selection {
     /// Adds a record.
-    fn add(&self, lines: &mut Collected, ends: &mut Vec<usize>, cells: &[crate::records::Cell<'_>]) -> Flow {
-        let flow = lines.add(self.limit, |line| self.table.write(line, cells, self.fields));
+    fn add(&self, lines: &mut Collected, ends: &mut Vec<End>, record: &Record<'_>) -> Flow {
+        let max = lines.memory();
+        let flow = lines.add(self.limit, |line| self.table.write(line, record.cells, self.fields, max));
         if lines.is_part() {
-            ends.push(lines.bytes.len());
-            if ends.len() * size_of::<usize>() > lines.memory() {
+            ends.push(End { bytes: lines.bytes.len(), invalid: record.invalid });
+            if ends.len() * size_of::<End>() > max {
                 return Flow::Overflow;
             }
         }
@@ -104,30 +109,40 @@ impl Operation for Selection {
         self.table.prepare(head)
     }
 
+    fn detached(&self) -> bool {
+        self.table.is_expensive()
+    }
+
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        self.table.inline_bytes(usual)
+    }
+
     fn begin(&self, begin: Begin) -> Selected {
         Selected { decoder: self.table.decoder(begin), lines: Collected::new(begin), ends: Vec::new() }
     }
 
     fn view(&self, selected: &mut Selected, view: View<'_>) -> Result<Flow, Failure> {
         let Selected { decoder, lines, ends } = selected;
-        self.table.view(decoder, view, &mut |cells| Ok(self.add(lines, ends, cells)))
+        self.table.view(decoder, view, &mut |record| Ok(self.add(lines, ends, record)))
     }
 
     fn end_of_part(&self, selected: &mut Selected) -> Result<Flow, Failure> {
         let Selected { decoder, lines, ends } = selected;
-        self.table.end_of_part(decoder, &mut |cells| Ok(self.add(lines, ends, cells)))
+        self.table.end_of_part(decoder, &mut |record| Ok(self.add(lines, ends, record)))
     }
 
     fn merge(&self, total: &mut Selected, next: Selected) -> Result<Flow, Failure> {
-        total.decoder.invalid += next.decoder.invalid;
         let mut begin = 0;
-        for end in next.ends {
+        for End { bytes: end, invalid } in next.ends {
             let record = &next.lines.bytes[begin..end];
             if total.lines.add(self.limit, |bytes| bytes.extend_from_slice(record)) == Flow::Done {
+                // As if the scan had ended with this record.
+                total.decoder.invalid += invalid;
                 return Ok(Flow::Done);
             }
             begin = end;
         }
+        total.decoder.invalid += next.decoder.invalid;
         Ok(Flow::Continue)
     }
 

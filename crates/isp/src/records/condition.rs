@@ -151,7 +151,7 @@ impl Test {
         condition.check()?;
         let value = match (condition.comparison, &condition.value) {
             (Comparison::Matches, Value::String(text)) => {
-                TestValue::Pattern(Matcher::new(&Pattern::Regex(text.clone()))?)
+                TestValue::Pattern(Matcher::of_texts(&Pattern::Regex(text.clone()))?)
             }
             (_, Value::String(text)) => TestValue::Text(text.clone().into_bytes()),
             (_, Value::Bool(value)) => TestValue::Boolean(*value),

@@ -19,13 +19,11 @@ pub(crate) struct CsvReader {
 
 impl CsvReader {
     pub(crate) fn new(delimiter: u8) -> Self {
-        Self {
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
-            fields: vec![0; 1024],
-            ends: vec![0; 64],
-            bytes_used: 0,
-            ends_used: 0,
-        }
+        let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
+        // The first bytes that it reads lose a byte order mark, but only the range may begin with one. An empty
+        // line is no record.
+        reader.read_record(b"\n", &mut [0], &mut [0]);
+        Self { reader, fields: vec![0; 1024], ends: vec![0; 64], bytes_used: 0, ends_used: 0 }
     }
 
     /// Reads a piece, and calls `each` with every record that ends in it until it returns `false`. An

@@ -9,7 +9,7 @@ mod table;
 pub(crate) use cell::{Cell, Number};
 use condition::Test;
 pub use condition::{Comparison, Condition};
-pub(crate) use table::{Decoder, Table};
+pub(crate) use table::{Decoder, Record, Table};
 
 use crate::outcome::Failure;
 use crate::text::Keys;

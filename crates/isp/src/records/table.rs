@@ -3,16 +3,31 @@
 use super::csv::{CsvReader, CsvRecord, write_field};
 use super::json::{JsonFields, JsonValues};
 use super::{Cell, Condition, Format, Test};
+use crate::engine::Control;
 use crate::outcome::{Failure, Status};
 use crate::scan::{Begin, Flow, Head, View};
 use serde_json::Value;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes in which the header of CSV ends.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 
-/// Function that gets the fields of a record that meets the conditions.
-pub(crate) type Visit<'a> = dyn FnMut(&[Cell<'_>]) -> Result<Flow, Failure> + 'a;
+/// Byte order mark, which programs write at the begin of a file in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Number of fields and conditions with which a view takes long.
+const EXPENSIVE: usize = 16;
+
+/// Record that meets the conditions.
+pub(crate) struct Record<'a> {
+    /// Fields, in the order of the table.
+    pub(crate) cells: &'a [Cell<'a>],
+    /// Number of lines of the part before it that are not JSON objects.
+    pub(crate) invalid: u64,
+}
+
+/// Function that gets the records that meet the conditions.
+pub(crate) type Visit<'a> = dyn FnMut(&Record<'_>) -> Result<Flow, Failure> + 'a;
 
 /// Format, fields and conditions of an instruction on records.
 pub(crate) struct Table {
@@ -23,8 +38,16 @@ pub(crate) struct Table {
     json: JsonFields,
     /// Names of the fields as JSON strings.
     quoted: Vec<String>,
-    /// Number of the column of each field, and the position of the header.
-    columns: OnceLock<(Vec<usize>, Option<u64>)>,
+    /// What is known after the preparation.
+    prepared: OnceLock<Prepared>,
+    control: Arc<Control>,
+}
+
+struct Prepared {
+    /// Begin of the range.
+    start: u64,
+    /// Number of the column of each field in CSV.
+    columns: Vec<usize>,
 }
 
 impl Table {
@@ -33,26 +56,56 @@ impl Table {
         format: Format,
         mut fields: Vec<String>,
         conditions: &[Condition],
+        control: &Arc<Control>,
     ) -> Result<Self, Failure> {
         let tests =
             conditions.iter().map(|condition| Test::new(condition, &mut fields)).collect::<Result<_, _>>()?;
         let json = JsonFields::new(&fields);
         let quoted = fields.iter().map(|field| Value::from(field.as_str()).to_string()).collect();
-        Ok(Self { format, fields, tests, json, quoted, columns: OnceLock::new() })
+        let control = Arc::clone(control);
+        Ok(Self { format, fields, tests, json, quoted, prepared: OnceLock::new(), control })
     }
 
     /// Reads the header, and finds the columns.
     pub(crate) fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
-        let Format::Csv { delimiter, header } = self.format else { return Ok(()) };
-        let names = if header { header_names(&head.first(HEADER_BYTES_MAX)?, delimiter)? } else { None };
-        let columns = if header && names.is_none() {
-            vec![usize::MAX; self.fields.len()]
-        } else {
-            self.fields.iter().map(|field| column(field, names.as_deref())).collect::<Result<_, _>>()?
+        let columns = match self.format {
+            Format::JsonLines => Vec::new(),
+            Format::Csv { header: false, .. } => {
+                self.fields.iter().map(|field| column_number(field)).collect::<Result<_, _>>()?
+            }
+            Format::Csv { delimiter, header: true } => {
+                match header_names(&head.first(HEADER_BYTES_MAX)?, delimiter)? {
+                    Some(names) => {
+                        self.fields.iter().map(|field| column(field, &names)).collect::<Result<_, _>>()?
+                    }
+                    None => vec![usize::MAX; self.fields.len()],
+                }
+            }
         };
         // A job prepares its operation once.
-        let _ = self.columns.set((columns, header.then(|| head.range().start)));
+        let _ = self.prepared.set(Prepared { start: head.range().start, columns });
         Ok(())
+    }
+
+    /// Number of fields and conditions.
+    fn cost(&self) -> usize {
+        self.fields.len() + self.tests.len()
+    }
+
+    /// Returns `true` if a view takes long.
+    pub(crate) fn is_expensive(&self) -> bool {
+        self.cost() > EXPENSIVE
+    }
+
+    /// Returns the largest range that the caller's thread scans itself.
+    pub(crate) fn inline_bytes(&self, usual: u64) -> u64 {
+        if self.is_expensive() { usual / self.cost() as u64 } else { usual }
+    }
+
+    /// Fails if the scan has to stop. Computations on fields ask as well, since they can be many and the
+    /// fields long.
+    pub(crate) fn check_stop(&self) -> Result<(), Failure> {
+        self.control.check_stop()
     }
 
     /// Creates a decoder for a part, or for a whole range.
@@ -75,18 +128,19 @@ impl Table {
         view: View<'_>,
         visit: &mut Visit<'_>,
     ) -> Result<Flow, Failure> {
+        let is_start = self.prepared.get().is_some_and(|prepared| prepared.start == view.at);
+        let bytes = if is_start { without_mark(view.bytes) } else { view.bytes };
         if self.format == Format::JsonLines {
-            return self.view_json(decoder, view, visit);
+            return self.read_json(decoder, bytes, visit);
         }
         if !decoder.sequential && memchr::memchr(b'"', view.bytes).is_some() {
             // A line feed may be in quotes, so the begin of a line may not be that of a record.
             return Ok(Flow::Sequential);
         }
-        if self.columns.get().is_some_and(|(_, header)| *header == Some(view.at)) {
-            decoder.in_header = true;
-        }
-        decoder.ended = view.bytes.ends_with(b"\n");
-        self.read_csv(decoder, view.bytes, visit)
+        decoder.in_header |= is_start && matches!(self.format, Format::Csv { header: true, .. });
+        decoder.ended = bytes.is_empty() || bytes.ends_with(b"\n");
+        // An empty piece would be the end of the data.
+        if bytes.is_empty() { Ok(Flow::Continue) } else { self.read_csv(decoder, bytes, visit) }
     }
 
     /// Ends the last record of the range.
@@ -100,44 +154,41 @@ impl Table {
     fn read_csv(&self, decoder: &mut Decoder, bytes: &[u8], visit: &mut Visit<'_>) -> Result<Flow, Failure> {
         let mut flow = Flow::Continue;
         let Decoder { reader, in_header, .. } = decoder;
-        let (columns, _) = self.columns.get().map_or((&[][..], None), |(columns, header)| (columns, *header));
+        let columns = self.prepared.get().map_or(&[][..], |prepared| &prepared.columns);
         reader.read(bytes, &mut |record| {
+            self.check_stop()?;
             if std::mem::take(in_header) {
                 return Ok(true);
             }
             let cells = columns.iter().map(|column| record.field(*column).map_or(Cell::Missing, Cell::Csv));
             let cells: Cells<'_> = cells.collect();
-            if self.accepts(&cells) {
-                flow = visit(&cells)?;
+            if self.accepts(&cells)? {
+                flow = visit(&Record { cells: &cells, invalid: 0 })?;
             }
             Ok(flow == Flow::Continue)
         })?;
         Ok(flow)
     }
 
-    fn view_json(
-        &self,
-        decoder: &mut Decoder,
-        view: View<'_>,
-        visit: &mut Visit<'_>,
-    ) -> Result<Flow, Failure> {
-        let mut rest = view.bytes;
+    fn read_json(&self, decoder: &mut Decoder, bytes: &[u8], visit: &mut Visit<'_>) -> Result<Flow, Failure> {
+        let mut rest = bytes;
         while !rest.is_empty() {
             let len = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
             let (line, others) = rest.split_at(len);
             rest = others;
-            if line.trim_ascii().is_empty() {
+            if line.iter().all(|byte| b" \t\r\n".contains(byte)) {
                 continue;
             }
+            self.check_stop()?;
             if !self.json.read(line, &mut decoder.values) {
                 decoder.invalid += 1;
                 continue;
             }
-            let values = &mut decoder.values;
+            let values = &decoder.values;
             let cell = |field| self.json.field(field, line, values).map_or(Cell::Missing, Cell::Json);
             let cells: Cells<'_> = (0..self.fields.len()).map(cell).collect();
-            if self.accepts(&cells) {
-                let flow = visit(&cells)?;
+            if self.accepts(&cells)? {
+                let flow = visit(&Record { cells: &cells, invalid: decoder.invalid })?;
                 if flow != Flow::Continue {
                     return Ok(flow);
                 }
@@ -146,22 +197,40 @@ impl Table {
         Ok(Flow::Continue)
     }
 
-    fn accepts(&self, cells: &[Cell<'_>]) -> bool {
-        self.tests.iter().all(|test| test.accepts(cells))
+    fn accepts(&self, cells: &[Cell<'_>]) -> Result<bool, Failure> {
+        for test in &self.tests {
+            self.check_stop()?;
+            if !test.accepts(cells) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// Appends the first fields of a record in the format of the table.
-    pub(crate) fn write(&self, line: &mut Vec<u8>, cells: &[Cell<'_>], number: usize) {
+    /// Appends the first fields of a record in the format of the table. It ends early if the bytes exceed
+    /// `max`, since a field can occur many times.
+    pub(crate) fn write(&self, line: &mut Vec<u8>, cells: &[Cell<'_>], number: usize, max: usize) {
         if let Format::Csv { delimiter, .. } = self.format {
+            let begin = line.len();
             for (index, cell) in cells[..number].iter().enumerate() {
+                if line.len() > max {
+                    return;
+                }
                 if index > 0 {
                     line.push(delimiter);
                 }
                 write_field(line, &cell.text().unwrap_or_default(), delimiter);
             }
+            if line.len() == begin {
+                // An empty line is no record.
+                line.extend_from_slice(b"\"\"");
+            }
         } else {
             line.push(b'{');
             for (index, (name, cell)) in self.quoted.iter().zip(&cells[..number]).enumerate() {
+                if line.len() > max {
+                    return;
+                }
                 if index > 0 {
                     line.push(b',');
                 }
@@ -191,6 +260,10 @@ pub(crate) struct Decoder {
     pub(crate) invalid: u64,
 }
 
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+}
+
 /// Names of the columns: the fields of the first record, if there is one.
 fn header_names(first: &[u8], delimiter: u8) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let mut names: Option<Vec<Vec<u8>>> = None;
@@ -200,7 +273,7 @@ fn header_names(first: &[u8], delimiter: u8) -> Result<Option<Vec<Vec<u8>>>, Fai
         Ok(false)
     };
     let mut reader = CsvReader::new(delimiter);
-    reader.read(first, &mut keep)?;
+    reader.read(without_mark(first), &mut keep)?;
     if first.len() < HEADER_BYTES_MAX {
         // The range may end with its header.
         reader.read(&[], &mut keep)?;
@@ -216,16 +289,18 @@ fn header_names(first: &[u8], delimiter: u8) -> Result<Option<Vec<Vec<u8>>>, Fai
     Ok(names)
 }
 
-/// Number of a column by its name, or by its number from 1.
-fn column(field: &str, names: Option<&[Vec<u8>]>) -> Result<usize, Failure> {
-    let Some(names) = names else {
-        return match field.parse::<usize>() {
-            Ok(number) if number > 0 => Ok(number - 1),
-            _ => Err(Failure::invalid(format!(
-                "{field:?} is not the number of a column; without a header, columns are named \"1\", \"2\" and so on"
-            ))),
-        };
-    };
+/// Number of a column that is named by its number from 1.
+fn column_number(field: &str) -> Result<usize, Failure> {
+    match field.parse::<usize>() {
+        Ok(number) if number > 0 => Ok(number - 1),
+        _ => Err(Failure::invalid(format!(
+            "{field:?} is not the number of a column; without a header, columns are named \"1\", \"2\" and so on"
+        ))),
+    }
+}
+
+/// Number of a column by its name.
+fn column(field: &str, names: &[Vec<u8>]) -> Result<usize, Failure> {
     names.iter().position(|name| name == field.as_bytes()).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
         Failure::new(

@@ -83,10 +83,16 @@ pub(crate) trait Operation: Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if views take long, or read the source themselves: views are copies then, and the
-    /// caller's thread never executes the operation.
+    /// Returns `true` if views may take long, or read the source themselves: views are copies then, so that
+    /// they hold no lock of the source.
     fn detached(&self) -> bool {
         false
+    }
+
+    /// Returns the largest range in bytes that the caller's thread scans itself. The thread cannot be
+    /// cancelled. `usual` is the one for operations that take few instructions for each byte.
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        usual
     }
 
     /// Prepares the operation with the first bytes of the range (for a header).

@@ -6,6 +6,7 @@ use frit_isp::{
     Status, Words,
 };
 use parking_lot::Mutex;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -74,6 +75,86 @@ fn a_cancelled_instruction_ends() {
         let reads = source.0.load(Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(source.0.load(Ordering::SeqCst), reads, "reads after the end");
+    }
+}
+
+/// Instructions that need long for one line of 1 MiB, and the line.
+fn long_work() -> Vec<(Command, Vec<u8>)> {
+    const LINE: usize = 1 << 20;
+    let keys = LINE / 2 / r#"{"a":"#.len();
+    let deep = format!("{}1{}\n", r#"{"a":"#.repeat(keys), "}".repeat(keys)).into_bytes();
+    let flat = format!("{{\"a\":\"{}\"}}\n", "a".repeat(LINE / 2)).into_bytes();
+    let digits = format!("{{\"a\":{}}}\n", "1".repeat(LINE / 2)).into_bytes();
+    let command =
+        |json: serde_json::Value| frit_isp::text::parse(json.to_string().as_bytes()).unwrap().command;
+    let object = |fields: &[String]| command(json!({"select": fields, "format": "jsonl", "file": "x"}));
+    let fields: Vec<_> = (1..170).map(|depth| vec!["a"; depth].join(".")).collect();
+    let conditions: Vec<_> = (0..1000).map(|n| json!(["a", "matches", format!("[a-z]+{n}|\\pL$")])).collect();
+    let sums = vec![json!({"sum": "a"}); 4000];
+    vec![
+        (object(&[vec!["a"; 20_000].join(".")]), deep.clone()),
+        (object(&fields), deep),
+        (command(json!({"regex": "a[^b]*b|a", "file": "x"})), vec![b'a'; LINE]),
+        (command(json!({"select": ["a"], "where": conditions, "format": "jsonl", "file": "x"})), flat),
+        (command(json!({"aggregate": sums, "format": "jsonl", "file": "x"})), digits),
+    ]
+}
+
+#[test]
+fn a_long_line_ends_with_its_cancellation() {
+    for (command, data) in long_work() {
+        let shown = format!("{command:?}");
+        let engine = Engine::new(EngineOptions { threads: 1, ..EngineOptions::default() });
+        let source = Arc::new(Pieces::new(data, &[]));
+        let ticket = engine.submit(request(Arc::<Pieces>::clone(&source), command));
+        until("the last read", || source.reads.load(Ordering::SeqCst) > 0);
+        ticket.cancel();
+        if ticket.wait_for(Duration::from_secs(20)).is_none() {
+            // The end of the engine would wait for the line.
+            std::mem::forget(engine);
+            panic!("{}", &shown[..200.min(shown.len())]);
+        }
+    }
+}
+
+/// File that notes the thread that reads it.
+struct Watched(Vec<u8>, Mutex<Option<std::thread::ThreadId>>);
+
+impl Source for Watched {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        *self.1.lock() = Some(std::thread::current().id());
+        self.0.read(at, len, each)
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn the_callers_thread_does_only_short_work() {
+    let short = [
+        (json!({"regex": "a", "file": "x"}), 10_000),
+        (json!({"select": ["a"], "format": "jsonl", "file": "x"}), 200_000),
+    ];
+    let long = [
+        (json!({"regex": "a", "file": "x"}), 20_000),
+        (json!({"select": vec!["a"; 20], "format": "jsonl", "file": "x"}), 20_000),
+        (json!({"select": ["a"], "format": "jsonl", "file": "x"}), 300_000),
+    ];
+    for (is_short, (instruction, bytes)) in
+        short.iter().map(|case| (true, case)).chain(long.iter().map(|case| (false, case)))
+    {
+        let source = Arc::new(Watched(vec![b'\n'; *bytes], Mutex::default()));
+        let command = frit_isp::text::parse(instruction.to_string().as_bytes()).unwrap().command;
+        let outcome = Engine::default().run(request(Arc::<Watched>::clone(&source), command));
+        assert_eq!(outcome.status(), Status::Ok);
+        let is_own = *source.1.lock() == Some(std::thread::current().id());
+        assert_eq!(is_own, is_short, "{instruction} on {bytes} bytes");
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use regex::bytes::RegexBuilder;
 
 /// Expressions that match empty texts, ends of lines, line feeds, and begin and end of a text.
-const EXPRESSIONS: [&str; 23] = [
+const EXPRESSIONS: [&str; 33] = [
     "a",
     "a+b",
     "^a",
@@ -30,6 +30,16 @@ const EXPRESSIONS: [&str; 23] = [
     "$",
     r"(?R)\r$",
     r"(?R)^\n?a",
+    r"a\nb",
+    r"a\n*b",
+    r"(?s)a.*b",
+    r"(?s)a.*?\s",
+    r"[\n]|b+",
+    r"(?:\n|a)*b$",
+    r"[^b]{2}",
+    r"(?s-u)^.\x00*",
+    r"(?U)a+(\s|b)",
+    r"(?i)B[^\x00]|\n\n",
 ];
 
 fn naive(expression: &str, data: &[u8], base: usize, positions: usize) -> RegexAnswer {

@@ -172,6 +172,39 @@ proptest! {
     }
 
     #[test]
+    fn invalid_lines_are_counted_up_to_the_last_record(
+        lines in proptest::collection::vec(proptest::option::weighted(0.4, 0_u32..1000), 0..60),
+        limit in proptest::option::of(0_u64..20), memory in 0_usize..800, setting in setting(),
+    ) {
+        let text: String = lines
+            .iter()
+            .map(|line| line.map_or("not an object\n".into(), |number| format!("{{\"x\":{number}}}\n")))
+            .collect();
+        let (mut payload, mut number, mut invalid, mut truncated) = (String::new(), 0, 0, false);
+        for line in &lines {
+            let Some(value) = line else { invalid += 1; continue };
+            let record = format!("{{\"x\":{value}}}\n");
+            if limit == Some(0) {
+                break;
+            }
+            truncated = payload.len() + record.len() > memory;
+            if truncated {
+                break;
+            }
+            payload.push_str(&record);
+            number += 1;
+            if limit == Some(number) {
+                break;
+            }
+        }
+        let select = Select { fields: vec!["x".into()], format: Format::JsonLines, conditions: vec![], limit };
+        let outcome = whole(&setting).outcome(text.as_bytes(), Command::Select(select), memory);
+        let expected = SelectAnswer { records: number, invalid, payload: payload.into_bytes() };
+        prop_assert_eq!(&outcome.result, &Ok(Answer::Select(expected)));
+        prop_assert_eq!(outcome.truncated, truncated);
+    }
+
+    #[test]
     fn histograms_of_a_field(records in records(), bins in 1_usize..30, setting in setting()) {
         let histogram = Histogram::Field {
             field: "size".into(), low: -10.0, high: 10.0, bins, format: CSV, conditions: vec![],

@@ -205,6 +205,148 @@ proptest! {
 }
 
 #[test]
+fn numbers_of_both_kinds_are_compared_exactly() {
+    for (low, high) in [
+        ("9007199254740992.0", "9007199254740993"),
+        ("-9007199254740993", "-9007199254740992.0"),
+        ("9223372036854775807", "9223372036854775808.0"),
+        ("-9.3e18", "-9223372036854775808"),
+    ] {
+        let number = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (first, second) in [(low, high), (high, low)] {
+            let lines = format!("{{\"x\":{first}}}\n{{\"x\":{second}}}\n");
+            assert_eq!(functions(&lines, &["min", "max"]), [number(low), number(high)]);
+            for (comparison, value, found) in
+                [("=", low, low), ("<", high, low), ("!=", high, low), (">", low, high), ("=", high, high)]
+            {
+                let condition = json!([["x", comparison, number(value)]]);
+                let (payload, _) = selected(lines.as_bytes(), "jsonl", &["x"], &condition);
+                assert_eq!(payload, format!("{{\"x\":{found}}}\n"), "{comparison} {value}");
+            }
+        }
+    }
+}
+
+/// JSON text of an object in which keys can occur several times.
+fn object_text() -> impl Strategy<Value = String> {
+    let key = proptest::sample::select(vec!["a", "b", "c", "\\u0061", "", "ab"]);
+    let leaf = proptest::sample::select(vec![
+        "1",
+        "null",
+        "\"b\"",
+        "[]",
+        "{}",
+        "[{\"a\":[1]}]",
+        "\"\\\"{\"",
+        "-0.5e1",
+    ]);
+    leaf.prop_map(str::to_owned)
+        .prop_recursive(5, 40, 4, move |inner| {
+            let members = proptest::collection::vec((key.clone(), inner.clone(), ".{0}| "), 0..5);
+            let object = members.prop_map(|members| {
+                let member = |(key, value, space): (&str, String, String)| {
+                    format!("{space}\"{key}\"{space}:{space}{value}")
+                };
+                format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(","))
+            });
+            let array =
+                proptest::collection::vec(inner, 0..3).prop_map(|values| format!("[{}]", values.join(" , ")));
+            prop_oneof![4 => object, 1 => array]
+        })
+        .prop_map(|value| format!("{{\"a\":{value}}}"))
+}
+
+proptest! {
+    /// The other reader keeps the last value of a key, too.
+    #[test]
+    fn fields_of_nested_objects_are_those_of_another_reader(
+        objects in proptest::collection::vec(object_text(), 1..6),
+        paths in proptest::collection::vec(
+            proptest::collection::vec(proptest::sample::select(vec!["a", "b", "c", "", "ab"]), 1..5), 1..6,
+        ),
+    ) {
+        let names: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
+        let fields: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (payload, invalid) = selected(objects.join("\n").as_bytes(), "jsonl", &fields, &json!([]));
+        prop_assert_eq!(invalid, 0);
+        prop_assert_eq!(payload.lines().count(), objects.len());
+        for (line, object) in payload.lines().zip(&objects) {
+            let object: Value = serde_json::from_str(object).unwrap();
+            let expected: Vec<_> = paths
+                .iter()
+                .map(|path| path.iter().try_fold(&object, |at, key| at.as_object()?.get(*key)).unwrap_or(&Value::Null))
+                .collect();
+            // Keys of the output can be equal, so it is read as a list.
+            let mut rest = line.strip_prefix('{').unwrap();
+            for (name, expected) in names.iter().zip(expected) {
+                rest = rest.strip_prefix(&format!("{}:", json!(name))).unwrap();
+                let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+                prop_assert_eq!(&values.next().unwrap().unwrap(), expected, "{} of {}", name, line);
+                rest = &rest[values.byte_offset()..];
+                rest = rest.strip_prefix(',').unwrap_or(rest);
+            }
+            prop_assert_eq!(rest, "}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_removed_at_the_begin_of_the_range_only() {
+    let mark = "\u{feff}";
+    let json = format!("{mark}{{\"x\":1}}\n{mark}{{\"x\":2}}\n{{\"x\":\"{mark}\"}}\n");
+    let found = selected(json.as_bytes(), "jsonl", &["x"], &json!([]));
+    assert_eq!(found, (format!("{{\"x\":1}}\n{{\"x\":\"{mark}\"}}\n"), 1));
+    // Each line of 128 bytes is a part of its own.
+    let line = |text: &str| format!("{mark}{text}{}\n", "-".repeat(127 - mark.len() - text.len()));
+    let csv = [format!("{mark}x,y\n"), (0..20).map(|at| line(&format!("{at},"))).collect()].concat();
+    let (payload, _) = selected(csv.as_bytes(), "csv", &["x"], &json!([]));
+    assert_eq!(payload, (0..20).map(|at| format!("{mark}{at}\n")).collect::<String>());
+    for only in [mark.to_owned(), format!("{mark}\n")] {
+        let columns = json!({"select": ["1"], "format": "csv", "header": false});
+        let Answer::Select(found) = answer(only.as_bytes(), &columns) else { panic!("another answer") };
+        assert_eq!((found.records, found.payload), (0, vec![]), "{only:?}");
+    }
+}
+
+#[test]
+fn an_empty_field_alone_is_a_record() {
+    let (payload, _) = selected(b"a,b\n,1\nx,2\n\"\",3\n", "csv", &["a"], &json!([]));
+    assert_eq!(payload, "\"\"\nx\n\"\"\n");
+    let (again, _) = selected(format!("a\n{payload}").as_bytes(), "csv", &["a"], &json!([]));
+    assert_eq!(again, payload);
+    let (payload, _) = selected(b"a,b\n,1\n,\n", "csv", &["a", "b"], &json!([]));
+    assert_eq!(payload, ",1\n,\n");
+}
+
+#[test]
+fn lines_with_other_white_space_than_that_of_json_are_invalid() {
+    let (payload, invalid) =
+        selected(b"\x0c\n \t\r\n\n{\"x\":1}\n\x0b\n\x0c{\"x\":1}\n", "jsonl", &["x"], &json!([]));
+    assert_eq!((payload.as_str(), invalid), ("{\"x\":1}\n", 3));
+}
+
+#[test]
+fn a_field_that_is_selected_many_times_needs_no_more_than_the_memory() {
+    let long = format!("{{\"x\":\"{}\"}}\n", "a".repeat(1 << 19));
+    let csv = format!("x\n{}\n", "a".repeat(1 << 19));
+    for (data, format) in [(&long, "jsonl"), (&csv, "csv")] {
+        let fields = vec!["x"; 10_000];
+        for instruction in [
+            json!({"select": fields, "format": format}),
+            json!({"aggregate": [], "by": fields, "format": format}),
+        ] {
+            let outcome = Setting::plain().outcome(data.as_bytes(), command(&instruction), 1 << 20);
+            assert!(outcome.truncated);
+            match outcome.result.clone().unwrap() {
+                Answer::Select(found) => assert_eq!((found.records, found.payload), (0, vec![])),
+                Answer::Aggregate(found) => assert_eq!(found.groups, []),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn conditions_have_values_that_can_be_compared() {
     let lines = "{\"v\":true}\n{\"v\":false}\n{\"v\":\"true\"}\n{\"v\":1}\n{\"v\":null}\n";
     let select = |condition: Value| selected(lines.as_bytes(), "jsonl", &["v"], &json!([condition])).0;

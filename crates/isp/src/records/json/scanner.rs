@@ -1,7 +1,31 @@
-//! Scanner of JSON text (RFC 8259). It checks the syntax, and stores nothing but open brackets.
+//! Scanner of JSON text (RFC 8259). It checks the syntax, and tells where values are.
+//!
+//! Readers of JSON in libraries limit the depth, or allocate what they read. A line that is valid here must not
+//! depend on the fields that are asked for, and most of its values are only skipped.
 
 use std::borrow::Cow;
-use std::ops::Range;
+
+/// Receiver of the places of values that it wants. Of each value that begins, it gets the wanted values inside, and
+/// then the end. The outermost value is wanted.
+pub(super) trait Events {
+    /// A key of the object that has begun last. Returns `true` if its value is wanted.
+    fn key(&mut self, key: Text<'_>) -> bool;
+
+    /// A wanted value begins.
+    fn begin(&mut self, at: usize);
+
+    /// The wanted value that has begun last has ended before `at`.
+    fn end(&mut self, at: usize);
+}
+
+/// String in a JSON text.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a> {
+    /// Bytes between the quotes.
+    pub(super) bytes: &'a [u8],
+    /// `true` if there are escape sequences.
+    pub(super) is_escaped: bool,
+}
 
 /// Position in a JSON text. A method that returns `None` has found something that is not JSON.
 pub(super) struct Scanner<'a> {
@@ -14,31 +38,10 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Scans an object, and calls `each` with the bytes between the quotes of each key, and the place of
-    /// its value in the text. `open` is a buffer.
-    pub(super) fn object(
-        &mut self,
-        open: &mut Vec<u8>,
-        mut each: impl FnMut(&'a [u8], Range<usize>),
-    ) -> Option<()> {
+    /// Scans an object. `open` is a buffer.
+    pub(super) fn object(&mut self, open: &mut Vec<u8>, events: &mut impl Events) -> Option<()> {
         self.skip_space();
-        self.expect(b'{')?;
-        self.skip_space();
-        if self.take(b'}') {
-            return Some(());
-        }
-        loop {
-            let key = self.key()?;
-            self.skip_space();
-            let begin = self.at;
-            self.value(open)?;
-            each(key, begin..self.at);
-            self.skip_space();
-            if self.take(b'}') {
-                return Some(());
-            }
-            self.expect(b',')?;
-        }
+        if self.peek() == Some(b'{') { self.value(open, events) } else { None }
     }
 
     /// Fails if something else than white space follows.
@@ -49,10 +52,18 @@ impl<'a> Scanner<'a> {
 
     /// Scans a value. Nesting is not limited: the brackets that are not closed are kept in `open`, so that
     /// a value needs no stack of the thread.
-    fn value(&mut self, open: &mut Vec<u8>) -> Option<()> {
+    fn value(&mut self, open: &mut Vec<u8>, events: &mut impl Events) -> Option<()> {
         open.clear();
+        let mut wanted = true;
+        // Number of open objects that are wanted. They are the outermost ones, and their keys are told.
+        let mut objects = 0;
+        // `true` if the array in them is wanted.
+        let mut in_array = false;
         loop {
             self.skip_space();
+            if wanted {
+                events.begin(self.at);
+            }
             match self.peek()? {
                 b'"' => _ = self.string()?,
                 begin @ (b'{' | b'[') => {
@@ -61,9 +72,10 @@ impl<'a> Scanner<'a> {
                     // In ASCII, a bracket is closed by the character after the next one.
                     if !self.take(begin + 2) {
                         open.push(begin + 2);
-                        if begin == b'{' {
-                            self.key()?;
-                        }
+                        let is_object = begin == b'{';
+                        objects += usize::from(wanted && is_object);
+                        in_array |= wanted && !is_object;
+                        wanted = is_object && self.wants_key(objects == open.len(), events)?;
                         continue;
                     }
                 }
@@ -74,22 +86,33 @@ impl<'a> Scanner<'a> {
             }
             // A value has ended, and with it the brackets that are closed behind it.
             loop {
+                if wanted {
+                    events.end(self.at);
+                }
                 let Some(close) = open.last().copied() else { return Some(()) };
                 self.skip_space();
                 if !self.take(close) {
                     self.expect(b',')?;
-                    if close == b'}' {
-                        self.key()?;
-                    }
+                    wanted = close == b'}' && self.wants_key(objects == open.len(), events)?;
                     break;
                 }
+                let depth = open.len();
+                wanted = depth == objects || in_array && depth == objects + 1;
+                in_array &= depth != objects + 1;
+                objects = objects.min(depth - 1);
                 open.pop();
             }
         }
     }
 
-    /// Scans a key and the colon behind it. Returns the bytes between its quotes.
-    fn key(&mut self) -> Option<&'a [u8]> {
+    /// Scans a key, and tells it if its object is wanted. Returns `true` if its value is wanted.
+    fn wants_key(&mut self, in_wanted: bool, events: &mut impl Events) -> Option<bool> {
+        let key = self.key()?;
+        Some(in_wanted && events.key(key))
+    }
+
+    /// Scans a key and the colon behind it.
+    fn key(&mut self) -> Option<Text<'a>> {
         self.skip_space();
         let key = self.string()?;
         self.skip_space();
@@ -97,19 +120,21 @@ impl<'a> Scanner<'a> {
         Some(key)
     }
 
-    /// Scans a string. Returns the bytes between its quotes.
-    fn string(&mut self) -> Option<&'a [u8]> {
+    fn string(&mut self) -> Option<Text<'a>> {
         self.expect(b'"')?;
-        let begin = self.at;
+        let (begin, mut is_escaped) = (self.at, false);
         loop {
             let rest = &self.text[self.at..];
             self.at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20))?;
             match self.text[self.at] {
                 b'"' => {
                     self.at += 1;
-                    return Some(&self.text[begin..self.at - 1]);
+                    return Some(Text { bytes: &self.text[begin..self.at - 1], is_escaped });
                 }
-                b'\\' => self.at += escape_len(&self.text[self.at..])?,
+                b'\\' => {
+                    self.at += escape_len(&self.text[self.at..])?;
+                    is_escaped = true;
+                }
                 _ => return None,
             }
         }
@@ -217,16 +242,46 @@ fn character(text: &[u8]) -> (char, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scanner, decode};
+    use super::{Events, Scanner, Text, decode};
     use proptest::prelude::*;
     use serde_json::Value;
 
-    /// Returns the keys and values of an object as they are written.
+    /// Keys and values of an object as they are written.
+    #[derive(Default)]
+    struct Written {
+        open: usize,
+        found: Vec<(Vec<u8>, std::ops::Range<usize>)>,
+    }
+
+    impl Events for Written {
+        fn key(&mut self, key: Text<'_>) -> bool {
+            let is_wanted = self.open == 1;
+            if is_wanted {
+                self.found.push((key.bytes.to_vec(), 0..0));
+            }
+            is_wanted
+        }
+
+        fn begin(&mut self, at: usize) {
+            self.open += 1;
+            if let Some((_, value)) = self.found.last_mut() {
+                value.start = at;
+            }
+        }
+
+        fn end(&mut self, at: usize) {
+            self.open -= 1;
+            if self.open == 1 {
+                self.found.last_mut().unwrap().1.end = at;
+            }
+        }
+    }
+
     fn scanned(text: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
-        let (mut scanner, mut found) = (Scanner::new(text), Vec::new());
-        scanner.object(&mut Vec::new(), |key, value| found.push((key.to_vec(), text[value].to_vec())))?;
+        let (mut scanner, mut written) = (Scanner::new(text), Written::default());
+        scanner.object(&mut Vec::new(), &mut written)?;
         scanner.end()?;
-        Some(found)
+        Some(written.found.into_iter().map(|(key, value)| (key, text[value].to_vec())).collect())
     }
 
     fn value() -> impl Strategy<Value = Value> {
