@@ -2,7 +2,9 @@
 
 use super::volume::{self, warn};
 use crate::output::print_stderr;
-use frit_fs::{ContentStore, Fs, FsOptions, Image, LockFile, OverlayOptions, PlacedContents, Pool};
+use frit_fs::{
+    ContentStore, Fs, FsOptions, Image, LockFile, OverlayNote, OverlayOptions, PlacedContents, Pool,
+};
 use frit_serve::fuse::mountpoints_of;
 use frit_volume::access::{exposed, foreign_owner, new_private};
 use frit_volume::lock::{lock, lock_ignoring_readers, locked_by_readers_only};
@@ -195,16 +197,17 @@ pub(crate) fn warn_exposed(image: &Path, pool: Option<&Path>) -> Result<()> {
 /// Prints notes about the overlays of other images. Those that stay are one line, since every command finds
 /// them again.
 pub(crate) fn print_notes(medium: &Image) {
-    let (removed, stale): (Vec<_>, Vec<_>) =
-        medium.notes().iter().partition(|note| note.starts_with("removed "));
-    let mut lines: Vec<String> = removed.into_iter().cloned().collect();
-    match &stale[..] {
+    let (removed, left): (Vec<_>, Vec<_>) =
+        medium.notes().iter().partition(|note| matches!(note, OverlayNote::Removed(_)));
+    let mut lines: Vec<String> = removed.into_iter().map(|note| note.message().to_owned()).collect();
+    match &left[..] {
         [] => {}
-        [note] => lines.push((*note).clone()),
+        [note] => lines.push(note.message().to_owned()),
         [first, ..] => lines.push(format!(
             "{} overlays of other images have changes that were not synced, and their images are no longer there. \
-             The first: {first}",
-            stale.len()
+             The first: {}",
+            left.len(),
+            first.message()
         )),
     }
     for line in lines {

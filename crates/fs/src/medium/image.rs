@@ -3,7 +3,7 @@
 
 use super::mapped::is_dax;
 use super::overlaid::in_memory;
-use super::{Mapped, Medium, Overlaid, OverlayOptions};
+use super::{Mapped, Medium, Overlaid, OverlayNote, OverlayOptions};
 use crate::error::{Error, Result};
 use crate::nameless::VirtualBlocks;
 use std::fs::File;
@@ -49,9 +49,9 @@ impl Image {
         Overlaid::fresh(path, overlay).map(|image| Self::Overlaid(Box::new(image)))
     }
 
-    /// Returns messages about overlays of other images that killed processes left behind.
+    /// Returns notes about overlays of other images that killed processes left behind.
     #[must_use]
-    pub fn notes(&self) -> &[String] {
+    pub fn notes(&self) -> &[OverlayNote] {
         match self {
             Self::Mapped(_) | Self::Virtual(_) => &[],
             Self::Overlaid(image) => image.notes(),

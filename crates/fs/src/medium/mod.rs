@@ -8,7 +8,7 @@ mod overlaid;
 
 pub use image::Image;
 pub use mapped::Mapped;
-pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, OverlayOptions};
+pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, OverlayNote, OverlayOptions};
 
 use crate::error::Result;
 use std::path::PathBuf;

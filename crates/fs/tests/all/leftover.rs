@@ -3,7 +3,7 @@
 
 use frit_fs::{
     Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Image, Ino, LockFile, NewInode, Overlaid,
-    OverlayOptions,
+    OverlayNote, OverlayOptions,
 };
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -62,11 +62,10 @@ impl TestDirs {
         has
     }
 
-    /// Returns messages about overlays of this test; other tests may have some in other
-    /// directories.
-    fn notes(&self, medium: &Overlaid) -> Vec<String> {
+    /// Returns notes about overlays of this test; other tests may have some in other directories.
+    fn notes(&self, medium: &Overlaid) -> Vec<OverlayNote> {
         let here = self.memory.path().to_str().unwrap();
-        medium.notes().iter().filter(|note| note.contains(here)).cloned().collect()
+        medium.notes().iter().filter(|note| note.message().contains(here)).cloned().collect()
     }
 
     /// Returns the contents of the directories of this user.
@@ -290,6 +289,8 @@ fn a_new_image_with_the_inode_of_a_deleted_one_is_itself() {
     let known = [0xef53, 0x9123_683e_u64];
     let certain = known.contains(&(rustix::fs::statfs(place.at("img")).unwrap().f_type as u64));
     let [note] = &place.notes(&medium)[..] else { panic!("{:?}", medium.notes()) };
+    assert_eq!(matches!(note, OverlayNote::Removed(_)), certain, "{note:?}");
+    let note = note.message();
     assert_eq!(old.exists(), !certain, "{note}");
     assert!(note.contains(old.to_str().unwrap()) && note.contains("KiB of changes"), "{note}");
     assert_eq!(note.contains("was deleted before"), certain, "{note}");
@@ -309,7 +310,7 @@ fn changes_of_an_image_that_is_not_there_are_reported_and_kept() {
     std::fs::rename(place.at("img"), away.path().join("img")).unwrap();
     File::create(place.at("other")).unwrap().set_len(1 << 20).unwrap();
     let medium = place.medium("other").unwrap();
-    let [note] = &place.notes(&medium)[..] else { panic!("{:?}", medium.notes()) };
+    let [OverlayNote::Left(note)] = &place.notes(&medium)[..] else { panic!("{:?}", medium.notes()) };
     assert!(note.contains("no longer there") && note.contains("or remove"), "{note}");
     drop(medium);
     assert!(old.exists());

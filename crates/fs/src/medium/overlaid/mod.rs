@@ -28,6 +28,7 @@ pub use files::ImageFile;
 pub use lock_file::LockFile;
 pub use overlay_file::OverlayOptions;
 pub(super) use overlay_file::in_memory;
+pub use stale::OverlayNote;
 
 use super::Medium;
 use crate::error::{Error, Result};
@@ -62,8 +63,8 @@ pub struct Overlaid<D: Disk = ImageFile> {
     store: OverlayStore,
     /// Path of the overlay, which is removed when no unsynced change is left.
     path: Option<PathBuf>,
-    /// Messages about overlays of other images.
-    notes: Vec<String>,
+    /// Notes about overlays of other images.
+    notes: Vec<OverlayNote>,
     sharded_lock: ShardedRwLock,
     stripes: [Mutex<()>; STRIPES],
     /// Number of syncs requested.
@@ -166,8 +167,8 @@ impl<D: Disk> Overlaid<D> {
         (self.store.count(0) + self.store.count(1)) * BLOCK
     }
 
-    /// Returns messages about overlays of other images that killed processes left behind.
-    pub fn notes(&self) -> &[String] {
+    /// Returns notes about overlays of other images that killed processes left behind.
+    pub fn notes(&self) -> &[OverlayNote] {
         &self.notes
     }
 

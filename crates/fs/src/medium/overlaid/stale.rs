@@ -114,9 +114,28 @@ pub(super) fn refuse_moved(wanted: &OverlaySearch<'_>) -> Result<()> {
     )))
 }
 
-/// Removes overlays of images that no longer exist. Returns a message for each of these, and for
+/// Note about an overlay of another image, with unsynced changes that a killed process left behind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OverlayNote {
+    /// It was removed, because its image was deleted. A message.
+    Removed(String),
+    /// It was left, because its image is no longer at its former path. A message.
+    Left(String),
+}
+
+impl OverlayNote {
+    /// Returns the message for the user.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Removed(message) | Self::Left(message) => message,
+        }
+    }
+}
+
+/// Removes overlays of images that no longer exist. Returns a note about each of these, and about
 /// each overlay of an image that is no longer at its former path.
-pub(super) fn sweep(wanted: &OverlaySearch<'_>) -> Vec<String> {
+pub(super) fn sweep(wanted: &OverlaySearch<'_>) -> Vec<OverlayNote> {
     let mut notes = Vec::new();
     // Overlays of this image itself are not examined.
     for stale in all(wanted).into_iter().filter(|stale| stale.of[..3] != wanted.image[..3]) {
@@ -130,15 +149,15 @@ pub(super) fn sweep(wanted: &OverlaySearch<'_>) -> Vec<String> {
         if stale.is_of_deleted(wanted) {
             let removed = std::fs::remove_file(&stale.path).is_ok();
             if removed && changes > 0 {
-                notes.push(format!(
+                notes.push(OverlayNote::Removed(format!(
                     "removed {path}: {kib} KiB of changes to {former_path}, which was deleted before they were synced"
-                ));
+                )));
             }
         } else if changes > 0 && stale.image_location() == ImageLocation::Elsewhere {
-            notes.push(format!(
+            notes.push(OverlayNote::Left(format!(
                 "{path} has {kib} KiB of changes that were not synced to {former_path}, which is no longer there: open the image \
                  at its new path, or remove {path} if it was deleted"
-            ));
+            )));
         }
     }
     notes
