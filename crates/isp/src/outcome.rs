@@ -40,6 +40,8 @@ pub enum Status {
     OutOfMemory = 14,
     /// A program reported a failure of its own.
     Program = 15,
+    /// The results of other instructions occupy the memory of the engine.
+    Busy = 16,
 }
 
 /// Reason why an instruction has no results.
@@ -95,6 +97,11 @@ impl Outcome {
     #[must_use]
     pub fn failed(failure: Failure) -> Self {
         Self { result: Err(failure), changed: false, truncated: false, work: Work::default() }
+    }
+
+    /// Memory of the results in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.result.as_ref().map_or(0, |answer| answer.bytes() as u64)
     }
 
     /// Status of the instruction.

@@ -2,6 +2,7 @@
 
 mod control;
 mod job;
+mod memory;
 mod pool;
 mod priority;
 mod reader;
@@ -17,6 +18,7 @@ use crate::program::{ProgramLimits, Programs};
 use crate::scan::Operation;
 use crate::source::{Destination, Source};
 use job::Job;
+use memory::ResultMemory;
 use pool::{Pool, Step, Steps};
 use std::sync::Arc;
 
@@ -38,6 +40,9 @@ pub struct EngineOptions {
     pub inline_bytes: u64,
     /// Maximum length of a line or record in bytes. It is at least `chunk_bytes`.
     pub record_bytes_max: usize,
+    /// Bytes of the results of all instructions that are in execution or have not been read. An instruction
+    /// counts with its limit of memory until it is complete. The default is half of the memory of the machine.
+    pub result_bytes_max: u64,
     /// Foreground requests to which the threads yield.
     pub foreground: Arc<Foreground>,
     /// Upper limits of programs.
@@ -54,10 +59,17 @@ impl Default for EngineOptions {
             part_bytes: 4 << 20,
             inline_bytes: 256 << 10,
             record_bytes_max: 1 << 20,
+            result_bytes_max: machine_memory() / 2,
             foreground: Arc::default(),
             programs: ProgramLimits::default(),
         }
     }
+}
+
+/// Bytes of the memory of the machine.
+fn machine_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(info.mem_unit.into())
 }
 
 /// Instruction with the data that it refers to.
@@ -80,6 +92,7 @@ pub struct Engine {
     pool: Arc<Pool>,
     options: Arc<EngineOptions>,
     programs: Arc<Programs>,
+    memory: Arc<ResultMemory>,
 }
 
 impl Default for Engine {
@@ -99,6 +112,7 @@ impl Engine {
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
         Self {
             pool: Pool::new(options.threads, options.niceness, Arc::clone(&options.foreground)),
+            memory: ResultMemory::new(options.result_bytes_max),
             options: Arc::new(options),
             programs: Arc::default(),
         }
@@ -119,7 +133,10 @@ impl Engine {
     /// Begins to execute an instruction.
     #[must_use]
     pub fn submit(&self, request: Request) -> Ticket {
-        let ticket = Ticket::new();
+        let ticket = match self.memory.reserve(request.instruction.memory_bytes as u64) {
+            Ok(reservation) => Ticket::new(reservation),
+            Err(failure) => return Ticket::completed(Outcome::failed(failure)),
+        };
         let control = Arc::new(Control::new(Arc::clone(&self.options), ticket.clone()));
         let start = Start { engine: self, control, request };
         if let Err(failure) = Command::start(start) {

@@ -1,5 +1,6 @@
 //! Access to the outcome of a submitted instruction.
 
+use super::memory::Reservation;
 use crate::outcome::Outcome;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ struct Shared {
 struct State {
     outcome: Option<Arc<Outcome>>,
     callbacks: Vec<Callback>,
+    memory: Option<Reservation>,
 }
 
 /// Access to the outcome of a submitted instruction. Copies refer to the same instruction.
@@ -33,13 +35,16 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Ticket {
-    pub(super) fn new() -> Self {
-        Self::default()
+    /// Creates a ticket of an instruction for whose results memory is reserved.
+    pub(super) fn new(memory: Reservation) -> Self {
+        let ticket = Self::default();
+        ticket.0.state.lock().memory = Some(memory);
+        ticket
     }
 
     /// Creates a ticket that is complete.
     pub(crate) fn completed(outcome: Outcome) -> Self {
-        let ticket = Self::new();
+        let ticket = Self::default();
         ticket.complete(outcome);
         ticket
     }
@@ -102,6 +107,9 @@ impl Ticket {
         let mut state = self.0.state.lock();
         if state.outcome.is_some() {
             return;
+        }
+        if let Some(memory) = &mut state.memory {
+            memory.shrink(outcome.memory_bytes());
         }
         state.outcome = Some(Arc::new(outcome));
         let callbacks = std::mem::take(&mut state.callbacks);

@@ -79,7 +79,15 @@ pub struct GroupAnswer {
     pub values: Vec<Value>,
 }
 
-impl Report for AggregateAnswer {}
+impl Report for AggregateAnswer {
+    fn bytes(&self) -> usize {
+        let bytes = |group: &GroupAnswer| {
+            let texts: usize = group.by.iter().filter_map(Value::as_str).map(str::len).sum();
+            size_of::<GroupAnswer>() + (group.by.len() + group.values.len()) * size_of::<Value>() + texts
+        };
+        self.groups.iter().map(bytes).sum()
+    }
+}
 
 impl Kind for Aggregate {
     const NAME: &'static str = "aggregate";

@@ -46,6 +46,11 @@ pub(crate) trait Report: Serialize {
     fn payload(&self) -> &[u8] {
         &[]
     }
+
+    /// Memory of the results in bytes, as far as it grows with them.
+    fn bytes(&self) -> usize {
+        self.payload().len()
+    }
 }
 
 macro_rules! instructions {
@@ -105,6 +110,13 @@ macro_rules! instructions {
             pub fn payload(&self) -> &[u8] {
                 match self {
                     $(Self::$kind(answer) => answer.payload(),)*
+                }
+            }
+
+            /// Memory of the results in bytes, as far as it grows with them.
+            pub(crate) fn bytes(&self) -> usize {
+                match self {
+                    $(Self::$kind(answer) => answer.bytes(),)*
                 }
             }
         }

@@ -36,7 +36,11 @@ pub struct RegexAnswer {
     pub positions: Vec<u64>,
 }
 
-impl Report for RegexAnswer {}
+impl Report for RegexAnswer {
+    fn bytes(&self) -> usize {
+        size_of_val(&self.positions[..])
+    }
+}
 
 impl Kind for Regex {
     const NAME: &'static str = "regex";

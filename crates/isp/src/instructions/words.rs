@@ -51,7 +51,11 @@ fn text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     }
 }
 
-impl Report for WordsAnswer {}
+impl Report for WordsAnswer {
+    fn bytes(&self) -> usize {
+        self.words.iter().map(|word| size_of_val(&word.positions[..])).sum()
+    }
+}
 
 impl Words {
     /// Checks the numbers and lengths of the words.

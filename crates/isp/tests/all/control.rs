@@ -2,8 +2,8 @@
 
 use crate::support::{Pieces, Setting};
 use frit_isp::{
-    Algorithm, Checksum, Command, Engine, EngineOptions, Foreground, Regex, Request, Source, SourceError,
-    Status, Words,
+    Algorithm, Checksum, Command, Engine, EngineOptions, Filter, Foreground, Pattern, Regex, Request, Source,
+    SourceError, Status, Ticket, Words,
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -174,6 +174,44 @@ fn a_short_instruction_does_not_wait_for_a_long_one() {
     let short = engine.run(request(Arc::new(Pieces::new(*b"banana", &[])), words()));
     assert_eq!(short.status(), Status::Ok);
     assert!(!long.is_complete());
+}
+
+#[test]
+fn results_that_are_not_read_occupy_the_memory_of_the_engine() {
+    const MAX: u64 = 3000;
+    let engine = Engine::new(EngineOptions { result_bytes_max: MAX, ..EngineOptions::default() });
+    let filter =
+        || Command::Filter(Filter { pattern: Pattern::Regex("a".into()), invert: false, limit: None });
+    let submit = |memory_bytes: usize| {
+        let mut request = request(Arc::new(Pieces::new(*b"aaaaaaaaa\n", &[])), filter());
+        request.instruction.memory_bytes = memory_bytes;
+        engine.submit(request)
+    };
+    let refused = |ticket: &Ticket| {
+        let outcome = ticket.wait();
+        assert_eq!(outcome.status(), Status::Busy);
+        outcome.result.as_ref().unwrap_err().message.clone()
+    };
+    // Complete ones count with their results of 10 bytes.
+    let mut kept: Vec<_> = (0..100).map(|_| submit(1000)).collect();
+    assert!(kept.iter().all(|ticket| ticket.wait().status() == Status::Ok));
+    let message = refused(&submit(2001));
+    assert!(message.contains("3000 bytes, and 1000 are in use"), "{message}");
+    kept.truncate(50);
+    assert_eq!(submit(2500).wait().status(), Status::Ok);
+    // One in execution counts with its limit.
+    let endless = |command| {
+        let mut request = request(Arc::new(Endless::default()), command);
+        request.instruction.memory_bytes = 2000;
+        engine.submit(request)
+    };
+    let long = endless(words());
+    refused(&submit(501));
+    assert_eq!(submit(500).wait().status(), Status::Ok);
+    long.cancel();
+    assert_eq!(long.wait().status(), Status::Cancelled);
+    drop((long, kept));
+    assert_eq!(submit(MAX as usize).wait().status(), Status::Ok);
 }
 
 #[test]

@@ -131,6 +131,7 @@ impl Setting {
             // With one thread, short ranges are scanned by the thread of the test.
             inline_bytes: if self.threads == 1 { 256 } else { 0 },
             record_bytes_max: 1 << 20,
+            result_bytes_max: 1 << 30,
             niceness: None,
             foreground: Arc::new(Foreground::new(Duration::from_millis(1))),
             programs: frit_isp::ProgramLimits::default(),
