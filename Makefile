@@ -81,7 +81,7 @@ unit:
 	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'
 	$(CARGO) test --workspace --locked
 # The whole workspace again, because with -p dependencies have other features and are built once more.
-	$(CARGO) test --workspace --locked --features frit-fs/shuttle --test schedules
+	$(CARGO) test --workspace --locked --features frit-fs/shuttle,frit-direct/shuttle --test schedules
 # The transports again, with requests through io_uring.
 	scripts/with_rings.sh $(CARGO) test --workspace --locked --test transports
 

@@ -124,7 +124,10 @@ pub(super) fn opened(fd: Fd, flags: c_int) {
     }
     let Some(mount) = mounts::mount_of(status.device) else { return };
     let Some(open) = take_open() else { return };
-    open.position.reset();
+    // Otherwise the memory is not used again.
+    if !open.position.reset() {
+        return;
+    }
     open.window.store(std::ptr::null_mut(), Ordering::Relaxed);
     open.hint.store(0, Ordering::Relaxed);
     open.users.store(1, Ordering::Relaxed);

@@ -10,6 +10,7 @@ mod calls;
 mod copy;
 mod exports;
 mod files;
+mod host;
 mod mounts;
 mod position;
 mod process;

@@ -5,9 +5,7 @@
 //! its lock serves such calls. The position is then *lent*: it is taken back when no call uses it. A call that never
 //! ends (a canceled thread, a jump out of a signal handler) leaves it to the kernel, which is slow and correct.
 
-use super::sys::{self, Fd};
-use super::{files, process};
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use super::host::{self, AtomicI64, AtomicU64, BlockedSignals, Fd, Ordering, Wait};
 
 /// The kernel has the position for good.
 const KERNEL: i64 = -1;
@@ -17,18 +15,59 @@ const LENT: i64 = -2;
 const MOVING: i64 = -3;
 
 /// Position of an open file.
+#[derive(Default)]
 pub(super) struct Position {
     /// The position, or one of the constants.
     at: AtomicI64,
-    /// Number of calls that use the position of the kernel while it is lent.
-    calls: AtomicU32,
+    /// Number of calls that use the position of the kernel while it is lent, and in the upper half the [`Use`].
+    calls: AtomicU64,
+}
+
+/// Number of the open file that has the memory of this position. A call may end after its descriptor was closed, when
+/// the memory belongs to another open file, whose calls it must not change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Use(u32);
+
+impl Use {
+    fn of(calls: u64) -> Self {
+        Self((calls >> 32) as u32)
+    }
+
+    /// Returns the value for no calls of the next use.
+    fn next(calls: u64) -> u64 {
+        u64::from(Self::of(calls).0.wrapping_add(1)) << 32
+    }
 }
 
 impl Position {
-    /// Begins at 0.
-    pub(super) fn reset(&self) {
-        self.calls.store(0, Ordering::Relaxed);
-        self.at.store(0, Ordering::Relaxed);
+    /// Begins at 0. Returns `false` if a thread that came late to the last open file here is moving the position: the
+    /// end of the move would replace it.
+    pub(super) fn reset(&self) -> bool {
+        let at = self.at.load(Ordering::SeqCst);
+        let is_quiet =
+            at != MOVING && self.at.compare_exchange(at, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if is_quiet {
+            self.forget_calls();
+        }
+        is_quiet
+    }
+
+    fn forget_calls(&self) {
+        let _ = self.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |calls| Some(Use::next(calls)));
+    }
+
+    fn has_calls(&self) -> bool {
+        self.calls.load(Ordering::SeqCst) as u32 > 0
+    }
+
+    /// Begins a call, and returns the use to which it belongs.
+    fn begin_call(&self) -> Use {
+        Use::of(self.calls.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn end_call(&self, of: Use) {
+        let end = |calls| (Use::of(calls) == of).then(|| calls - 1);
+        let _ = self.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, end);
     }
 
     /// Returns the position, or `None` if the kernel has it.
@@ -46,7 +85,7 @@ impl Position {
     /// Returns the position, also if it is lent; it may change at any time.
     pub(super) fn peek(&self, fd: Fd) -> Option<u64> {
         match self.at.load(Ordering::Acquire) {
-            LENT => kernel_position(fd),
+            LENT => host::tell(fd),
             at => u64::try_from(at).ok(),
         }
     }
@@ -65,32 +104,32 @@ impl Position {
 
     /// Makes a call that uses the position of the kernel.
     pub(super) fn in_kernel<T>(&self, fd: Fd, call: impl FnOnce() -> T) -> T {
-        let is_lent = self.lend(fd);
+        let lent = self.lend(fd);
         let done = call();
-        if is_lent {
-            self.calls.fetch_sub(1, Ordering::SeqCst);
+        if let Some(of) = lent {
+            self.end_call(of);
         }
         done
     }
 
-    /// Begins a call that uses the position of the kernel. Returns `false` if the kernel has it for good.
-    fn lend(&self, fd: Fd) -> bool {
+    /// Begins a call that uses the position of the kernel. `None`: the kernel has it for good.
+    fn lend(&self, fd: Fd) -> Option<Use> {
         let mut wait = Wait::default();
         loop {
             match self.at.load(Ordering::SeqCst) {
-                KERNEL => return false,
+                KERNEL => return None,
                 LENT => {
                     // In this order: whoever takes the position back looks at the calls after its mark.
-                    self.calls.fetch_add(1, Ordering::SeqCst);
+                    let of = self.begin_call();
                     if self.at.load(Ordering::SeqCst) == LENT {
-                        return true;
+                        return Some(of);
                     }
-                    self.calls.fetch_sub(1, Ordering::SeqCst);
+                    self.end_call(of);
                 }
                 MOVING => wait.step(),
                 at => {
                     if !self.move_to_kernel(fd, at, LENT, || {}) && !self.is_of(fd) {
-                        return false;
+                        return None;
                     }
                 }
             }
@@ -132,7 +171,7 @@ impl Position {
     /// Moves the position to the kernel, calls `before`, and sets the state `to`. Returns `false` if another thread has
     /// changed the position, or closed the descriptor.
     fn move_to_kernel(&self, fd: Fd, at: i64, to: i64, before: impl Fn()) -> bool {
-        let _quiet = sys::BlockedSignals::new();
+        let _quiet = BlockedSignals::new();
         if self.at.compare_exchange(at, MOVING, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return false;
         }
@@ -143,8 +182,7 @@ impl Position {
         }
         before();
         if at >= 0 {
-            // SAFETY: the call uses no memory of the program.
-            unsafe { sys::raw_call(sys::SYS_LSEEK, fd as usize, at as usize, sys::SEEK_SET as usize) };
+            host::seek(fd, at);
         }
         self.at.store(to, Ordering::SeqCst);
         true
@@ -160,55 +198,34 @@ impl Position {
 
     /// Returns `true` if this is the position of a descriptor.
     fn is_of(&self, fd: Fd) -> bool {
-        files::get(fd).is_some_and(|open| std::ptr::eq(&raw const open.position, self))
+        host::is_position_of(fd, self)
     }
 
     #[cold]
     fn take_back(&self, fd: Fd) -> Option<u64> {
-        if self.at.load(Ordering::SeqCst) != LENT || self.calls.load(Ordering::SeqCst) > 0 {
+        if self.at.load(Ordering::SeqCst) != LENT || self.has_calls() {
             return None;
         }
-        let _quiet = sys::BlockedSignals::new();
+        let _quiet = BlockedSignals::new();
         self.at.compare_exchange(LENT, MOVING, Ordering::SeqCst, Ordering::SeqCst).ok()?;
-        let is_free = self.calls.load(Ordering::SeqCst) == 0 && self.is_of(fd);
-        let found = if is_free { kernel_position(fd) } else { None };
+        let is_free = !self.has_calls() && self.is_of(fd);
+        let found = if is_free { host::tell(fd) } else { None };
         self.at.store(found.map_or(LENT, |at| at as i64), Ordering::SeqCst);
         found
     }
 
     /// Gives the position to the kernel in a child of fork(2), if another thread of the parent was moving it.
     pub(super) fn end_move(&self) {
-        self.calls.store(0, Ordering::Relaxed);
+        self.forget_calls();
         let _ = self.at.compare_exchange(MOVING, KERNEL, Ordering::SeqCst, Ordering::SeqCst);
     }
-}
 
-fn kernel_position(fd: Fd) -> Option<u64> {
-    // SAFETY: the call uses no memory of the program.
-    let at = unsafe { sys::raw_call(sys::SYS_LSEEK, fd as usize, 0, sys::SEEK_CUR as usize) };
-    u64::try_from(at).ok()
-}
-
-/// Wait for a thread that moves a position: at most for requests to the mount.
-#[derive(Default)]
-struct Wait(u32);
-
-impl Wait {
-    fn step(&mut self) {
-        const SPINS: u32 = 100;
-        const YIELDS: u32 = 1000;
-        self.0 = self.0.saturating_add(1);
-        // In a child of fork(2), this ends the moves of threads that it does not have.
-        process::is_active();
-        if self.0 <= SPINS {
-            std::hint::spin_loop();
-        } else if self.0 <= YIELDS {
-            // SAFETY: the call has no arguments.
-            unsafe { sys::sched_yield() };
-        } else {
-            let short = sys::TimeSpec { sec: 0, nsec: 50_000 };
-            // SAFETY: the kernel reads the time.
-            unsafe { sys::raw_call(sys::SYS_NANOSLEEP, (&raw const short) as usize, 0, 0) };
+    /// Returns the position that a child of fork(2) has now.
+    #[cfg(test)]
+    pub(super) fn forked(&self) -> Self {
+        Self {
+            at: AtomicI64::new(self.at.load(Ordering::SeqCst)),
+            calls: AtomicU64::new(self.calls.load(Ordering::SeqCst)),
         }
     }
 }
