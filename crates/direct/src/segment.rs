@@ -70,7 +70,7 @@ pub struct FileState {
     pub written_at: AtomicI64,
     /// Not 0: there was a direct read that the mount has not noted.
     pub read: AtomicU32,
-    /// Not 0: a direct write is in progress. Writes of a file exclude one another.
+    /// 0, or the number of the slot of the thread that writes, plus 1. Writes of a file exclude one another.
     pub writer: AtomicU32,
     /// Size of the file, and [`SIZE_FIXED`]. The writer that extends the file replaces the old size by the new
     /// one when the bytes are there.

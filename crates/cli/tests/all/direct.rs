@@ -193,6 +193,33 @@ fn calls_that_fail_threads_and_handlers_are_as_on_any_file_system() {
     good(&frit(&["fsck", &p.image()]));
 }
 
+/// Runs one subject of `handlers.c`; returns its output under `frit exec`.
+fn handlers(p: &Place, subject: &str) -> String {
+    let program = compiled(p, "handlers");
+    good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap(), subject]));
+    good(&run(&program, &[p.path("plain").to_str().unwrap(), subject]));
+    let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap(), subject]));
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+    said
+}
+
+#[test]
+fn a_thread_that_ends_within_an_access_leaves_nothing_behind() {
+    let Some(p) = Place::new(&[]) else { return };
+    let said = handlers(&p, "threads");
+    let (_, writes, through) = report(&said);
+    // Each of 40 open files asks for a lease after 8 accesses.
+    assert!(writes > 3500 && through < 450, "{said}");
+}
+
+#[test]
+fn a_child_that_is_forked_within_an_access_completes_it_apart() {
+    let Some(p) = Place::new(&[]) else { return };
+    let said = handlers(&p, "forks");
+    assert!(said.contains("forks in 4 of 4 accesses"), "{said}");
+}
+
 #[test]
 fn sparse_files_stay_sparse() {
     let Some(p) = Place::new(&[]) else { return };

@@ -5,6 +5,7 @@ use super::calls::{
     vector, vector_at_position, vector_with_flags, write_at_position,
 };
 use super::files::{demote_all, duplicated, forget, get, give_up, give_up_range, opened};
+use super::process;
 use super::sys::{self, Fd, IoVec, next, set_errno};
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -19,6 +20,16 @@ macro_rules! stand_in {
         #[inline(never)]
         pub unsafe extern "C" fn $name($($arg: $kind),*) -> $result $body
     )*};
+}
+
+/// Stands in for `_Fork` of the C library.
+///
+/// # Safety
+/// As for the function of the C library.
+#[cfg_attr(frit_preload, unsafe(export_name = "_Fork"))]
+pub unsafe extern "C" fn fork_for_handlers() -> c_int {
+    demote_all();
+    process::forked(next!(_Fork() -> c_int))
 }
 
 /// Enters a descriptor after a successful call.
@@ -289,6 +300,22 @@ stand_in! {
             leave();
         }
         next!(clone(run: *const c_void, stack: *mut c_void, flags: c_int, argument: *mut c_void, a: usize, b: usize, c: usize) -> c_int)
+    }
+    fn fork() -> c_int {
+        demote_all();
+        process::forked(next!(fork() -> c_int))
+    }
+    fn __fork() -> c_int {
+        demote_all();
+        process::forked(next!(__fork() -> c_int))
+    }
+    fn forkpty(terminal: *mut c_int, name: *mut u8, modes: *const c_void, size: *const c_void) -> c_int {
+        demote_all();
+        process::forked(next!(forkpty(terminal: *mut c_int, name: *mut u8, modes: *const c_void, size: *const c_void) -> c_int))
+    }
+    fn daemon(stays: c_int, keeps: c_int) -> c_int {
+        demote_all();
+        process::forked(next!(daemon(stays: c_int, keeps: c_int) -> c_int))
     }
     fn unshare(flags: c_int) -> c_int {
         const CLONE_FILES: c_int = 0x400;

@@ -267,8 +267,8 @@ impl Open {
     #[inline]
     pub(super) fn has_slot(&self) -> bool {
         !self.window.load(Ordering::Acquire).is_null()
-            && slots::slot(Thread::get(), self.mount()).is_some()
             && Thread::get().may_access()
+            && slots::slot(Thread::get(), self.mount()).is_some()
     }
 
     pub(super) fn reads(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Phase of this process: whether its table of descriptors is right, after fork, vfork and others.
 
+use super::thread::Thread;
 use super::{files, sys};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// Phase of the process.
@@ -71,7 +73,11 @@ fn check_phase() -> bool {
     }
     // SAFETY: the page is never unmapped.
     let phase = unsafe { &*phase };
-    match phase.load(Ordering::Acquire) {
+    let now = phase.load(Ordering::Acquire);
+    if now == FORKED {
+        Thread::get().separate_access();
+    }
+    match now {
         ACTIVE => true,
         FORKED if IS_OFF.load(Ordering::Acquire) => {
             phase.store(OFF, Ordering::Release);
@@ -102,6 +108,17 @@ fn check_phase() -> bool {
 /// Returns the phase of a process whose table is right: another thread may have turned direct access off.
 fn active_or_off() -> u32 {
     if IS_OFF.load(Ordering::Acquire) { OFF } else { ACTIVE }
+}
+
+/// Puts a child of fork(2) in order before it returns from the call: a handler that called it may have interrupted an
+/// access.
+pub(super) fn forked(child: c_int) -> c_int {
+    if child == 0 {
+        let errno = sys::errno();
+        is_active();
+        sys::set_errno(errno);
+    }
+    child
 }
 
 /// Notes that this thread calls vfork(2).

@@ -4,11 +4,11 @@ use super::copy;
 use super::mounts::{Mount, mounts};
 use super::process;
 use super::sys;
-use super::thread::Thread;
-use crate::segment::{SLOTS, Slot};
+use super::thread::{self, Thread};
+use crate::segment::{FileState, SLOTS, Slot};
 use std::sync::atomic::Ordering;
 
-/// Returns the slot of a thread for a mount that was prepared.
+/// Returns the slot of a thread for a mount that was prepared. The thread may access files.
 #[inline]
 pub(super) fn slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
     let slot = thread.slots.get(mount.index())?.get();
@@ -21,7 +21,7 @@ pub(super) fn slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Sl
 
 #[cold]
 fn find_slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
-    if !mount.is_registered() || thread.frame.get() != 0 {
+    if !mount.is_registered() {
         return None;
     }
     if thread.ancestors.replace(process::ancestors()) != process::ancestors() {
@@ -40,13 +40,13 @@ fn find_slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
     };
     let ended = |slot: &Slot| {
         // A thread of this process that has ended.
-        let thread = slot.thread.load(Ordering::Relaxed);
+        let number = slot.thread.load(Ordering::Relaxed);
         slot.owner.load(Ordering::Relaxed) == owner
             && slot.access.load(Ordering::Relaxed) == 0
-            && thread != 0
+            && number != 0
             // SAFETY: signal 0 only tests for the thread.
-            && unsafe { sys::raw_call(sys::SYS_TGKILL, sys::process() as usize, thread as usize, 0) } != 0
-            && slot.thread.compare_exchange(thread, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            && unsafe { sys::raw_call(sys::SYS_TGKILL, sys::process() as usize, number as usize, 0) } != 0
+            && slot.thread.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
     let (index, slot) = segment
         .slots
@@ -58,8 +58,25 @@ fn find_slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
     slot.thread.store(u64::from(sys::thread()), Ordering::Release);
     segment.head.slots_used.fetch_max(index as u32 + 1, Ordering::SeqCst);
     copy::unblock();
+    thread::watch_end();
     thread.slots.get(mount.index())?.set(slot);
     Some(slot)
+}
+
+/// Returns the value of the lock of writers while the thread of a slot holds it.
+#[inline]
+pub(super) fn writer(mount: &Mount, slot: &Slot) -> u32 {
+    let first = mount.segment().slots.as_ptr();
+    ((std::ptr::from_ref(slot) as usize - first as usize) / size_of::<Slot>()) as u32 + 1
+}
+
+/// Releases the lock of writers of a file, if it is one of this mount and the thread of this slot holds its lock.
+pub(super) fn unlock(mount: &Mount, slot: &Slot, file: *const FileState) {
+    if mount.segment().files.as_ptr_range().contains(&file) {
+        // SAFETY: the shared memory is never unmapped.
+        let file = unsafe { &*file };
+        let _ = file.writer.compare_exchange(writer(mount, slot), 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
 }
 
 /// Returns the numbers of direct reads and writes of this process.

@@ -48,6 +48,7 @@ pub(super) const F_DUPFD_CLOEXEC: c_int = 1030;
 pub(super) const EFAULT: c_int = 14;
 pub(super) const EINVAL: c_int = 22;
 
+pub(super) const PROT_NONE: c_int = 0;
 pub(super) const PROT_READ: c_int = 1;
 pub(super) const PROT_WRITE: c_int = 2;
 pub(super) const MAP_SHARED: c_int = 1;
@@ -76,6 +77,8 @@ unsafe extern "C" {
     pub(super) fn madvise(at: *mut c_void, len: usize, advice: c_int) -> c_int;
     pub(super) fn clock_gettime(clock: c_int, to: *mut TimeSpec) -> c_int;
     pub(super) fn sched_yield() -> c_int;
+    pub(super) fn pthread_key_create(key: *mut u32, at_end: extern "C" fn(*mut c_void)) -> c_int;
+    pub(super) fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
 }
 
 /// Handle of `dlsym` for the next definition of a function.
@@ -195,6 +198,27 @@ pub(super) fn allocate(bytes: usize) -> *mut c_void {
     let (none, zero) = (-1, 0_i64);
     let map = next!(mmap(at: *mut c_void, bytes: usize, protection: c_int, flags: c_int, none: c_int, zero: i64) -> *mut c_void);
     if map as usize == usize::MAX { std::ptr::null_mut() } else { map }
+}
+
+/// Replaces a mapping by private memory of zeros. Returns `false` if that is not possible.
+pub(super) fn replace_map(at: *mut c_void, bytes: usize, protection: c_int) -> bool {
+    const SYS_MMAP: c_long = 9;
+    const MAP_FIXED: c_int = 0x10;
+    const MAP_NORESERVE: c_int = 0x4000;
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    // SAFETY: the range is a mapping of this library, of which only atomic variables and raw copies are in use.
+    let map = unsafe {
+        raw_call_of_six(SYS_MMAP, [at as usize, bytes, protection as usize, flags as usize, usize::MAX, 0])
+    };
+    map == at as isize
+}
+
+/// Ends this process at once.
+pub(super) fn kill_process() {
+    const SYS_KILL: c_long = 62;
+    const SIGKILL: usize = 9;
+    // SAFETY: the call uses no memory.
+    unsafe { raw_call(SYS_KILL, process() as usize, SIGKILL, 0) };
 }
 
 /// Returns the time with the resolution of the kernel's timestamps, in nanoseconds since 1970.

@@ -1,10 +1,11 @@
 //! State of a thread: its slots in the shared memory of mounts, and its access in progress.
 
-use super::mounts::MOUNTS;
-use super::{copy, sys};
+use super::mounts::{self, MOUNTS};
+use super::{copy, slots, sys};
 use crate::segment::{FileState, Slot};
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// State of a thread.
 pub(super) struct Thread {
@@ -16,8 +17,10 @@ pub(super) struct Thread {
     pub(super) count: Cell<u32>,
     /// Stack pointer of the access in progress, or 0.
     pub(super) frame: Cell<usize>,
-    /// File whose lock of writers the access holds, or null.
+    /// File whose lock of writers the access holds, or is about to take, or null.
     pub(super) writes: Cell<*const FileState>,
+    /// This process was forked within the access in progress, which is to be made again through the mount.
+    pub(super) is_forked: Cell<bool>,
     /// The program's handler of a fault runs, or was left by a jump, so that faults may be blocked.
     pub(super) in_handler: Cell<bool>,
 }
@@ -30,6 +33,7 @@ thread_local! {
             count: Cell::new(0),
             frame: Cell::new(0),
             writes: Cell::new(std::ptr::null()),
+            is_forked: Cell::new(false),
             in_handler: Cell::new(false),
         }
     };
@@ -62,21 +66,65 @@ impl Thread {
     /// access: a signal handler leaves it for good.
     pub(super) fn leave_access(&self, target: usize) {
         let frame = self.frame.get();
-        if frame == 0 || target <= frame || is_within_alternate_stack(target) {
-            return;
+        if frame != 0 && target > frame && !is_within_alternate_stack(target) {
+            self.end_access();
         }
-        // SAFETY: the shared memory is never unmapped.
-        if let Some(file) = unsafe { self.writes.replace(std::ptr::null()).as_ref() } {
-            file.writer.store(0, Ordering::Release);
+    }
+
+    /// Separates an access in progress from the one of the parent, in a child of fork(2): a signal handler that
+    /// interrupted the access may return in both processes, but it is announced for the parent alone.
+    pub(super) fn separate_access(&self) {
+        if self.frame.get() != 0 {
+            mounts::detach();
+            self.is_forked.set(true);
         }
-        for slot in &self.slots {
-            // SAFETY: as above.
+    }
+
+    /// Ends the access in progress, which does not continue.
+    pub(super) fn end_access(&self) {
+        let writes = self.writes.replace(std::ptr::null());
+        for (mount, slot) in mounts::mounts().iter().zip(&self.slots) {
+            // SAFETY: the shared memory is never unmapped.
             if let Some(slot) = unsafe { slot.get().as_ref() } {
+                slots::unlock(mount, slot, writes);
                 slot.access.store(0, Ordering::Release);
             }
         }
         self.frame.set(0);
     }
+}
+
+/// Key of a value of each thread (pthread_key_create(3)) whose destructor ends the access in progress, plus 1, or 0.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+#[cfg_attr(frit_preload, used)]
+#[cfg_attr(frit_preload, unsafe(link_section = ".init_array"))]
+static AT_START: extern "C" fn() = create_key;
+
+/// Creates the key before the program creates others: the C library has room for the values of the first ones, and
+/// uses malloc for more.
+extern "C" fn create_key() {
+    const FIRST_KEYS: u32 = 32;
+    let mut key = 0;
+    // SAFETY: the key is valid for writing.
+    if mounts::has_mounts()
+        && unsafe { sys::pthread_key_create(&raw mut key, at_end) } == 0
+        && key < FIRST_KEYS
+    {
+        KEY.store(key + 1, Ordering::Relaxed);
+    }
+}
+
+/// Lets an access in progress end when this thread ends: in a signal handler, or when it is cancelled.
+pub(super) fn watch_end() {
+    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
+        // SAFETY: the key exists, and the value is not looked at.
+        unsafe { sys::pthread_setspecific(key, std::ptr::from_ref(&KEY).cast()) };
+    }
+}
+
+extern "C" fn at_end(_: *mut c_void) {
+    Thread::get().end_access();
 }
 
 /// Returns `true` if this thread runs on an alternate stack for signals (sigaltstack(2)) which has this address.

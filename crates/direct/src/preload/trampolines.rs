@@ -158,17 +158,19 @@ fn jump_to(buffer: usize, _: usize, _: usize) {
     Thread::get().leave_access(hidden.rotate_right(17) ^ sys::pointer_guard());
 }
 
+/// Before the end of this thread, perhaps in a signal handler that interrupted an access.
+fn end_of_thread(_: usize, _: usize, _: usize) {
+    Thread::get().end_access();
+}
+
 /// Before functions after which other code may close descriptors.
 fn off(_: usize, _: usize, _: usize) {
     demote_all();
     process::turn_off();
 }
 
-jump!(fork, all);
-jump!(_Fork, all);
 jump!(vfork, all_shared);
-jump!(forkpty, all);
-jump!(daemon, all);
+jump!(__vfork, all_shared);
 jump!(execve, all);
 jump!(execv, all);
 jump!(execvp, all);
@@ -197,6 +199,7 @@ jump!(longjmp, jump_to);
 jump!(_longjmp, jump_to);
 jump!(siglongjmp, jump_to);
 jump!(__longjmp_chk, jump_to);
+jump!(pthread_exit, end_of_thread);
 jump!(syscall, system_call);
 jump!(setrlimit, limits);
 jump!(setrlimit64, limits);

@@ -1,0 +1,175 @@
+/* Checks of frit exec: threads that end inside of an access, and processes that begin there. The arguments are a file in
+   the mount, which is made, and what is checked. Exit code 0: all as on any file system. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIZE (4 << 20)
+#define PAGE 4096
+#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s (errno %d)\n", __func__, __LINE__, #x, errno); exit(1); } } while (0)
+
+static const char *path;
+static unsigned char expected[SIZE];
+
+/* An open file whose next accesses are direct. */
+static int fresh(int flags) {
+    int fd = open(path, flags);
+    char buffer[16];
+    CHECK(fd >= 0);
+    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 16, i * 16) == 16);
+    return fd;
+}
+
+/* A thread that ends in a copy leaves nothing in the way of others: neither its access, for which a truncation would
+   wait, nor the lock of writers, without which writes go through the mount. */
+static int used_fd;
+static volatile int is_cleaned;
+static void cleans(void *is_canceled) {
+    char buffer[16];
+    /* Whoever is canceled is within its access until it has ended. */
+    is_cleaned = is_canceled || pread(used_fd, buffer, 16, 0) == 16 && memcmp(buffer, expected, 16) == 0;
+}
+
+static void *copies(void *is_canceled) {
+    pthread_cleanup_push(cleans, is_canceled);
+    if (is_canceled) pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
+    for (;;) pwrite(used_fd, expected, SIZE, 0);
+    pthread_cleanup_pop(0);
+    return 0;
+}
+
+static void ends_thread(int signal) {
+    (void)signal;
+    pthread_exit(0);
+}
+
+static void ended_threads(void) {
+    struct sigaction action = {.sa_handler = ends_thread};
+    CHECK(sigaction(SIGUSR1, &action, 0) == 0);
+    for (int round = 0; round < 40; round++) {
+        pthread_t thread;
+        used_fd = fresh(O_RDWR), is_cleaned = 0;
+        CHECK(pthread_create(&thread, 0, copies, round % 2 ? &used_fd : 0) == 0);
+        usleep(5000 + round * 37);
+        CHECK((round % 2 ? pthread_cancel(thread) : pthread_kill(thread, SIGUSR1)) == 0);
+        CHECK(pthread_join(thread, 0) == 0 && is_cleaned);
+        for (int i = 0; i < 100; i++) CHECK(pwrite(used_fd, expected + i * PAGE, PAGE, i * PAGE) == PAGE);
+        CHECK(ftruncate(used_fd, SIZE - PAGE) == 0);
+        CHECK(pwrite(used_fd, expected + SIZE - PAGE, PAGE, SIZE - PAGE) == PAGE && close(used_fd) == 0);
+    }
+}
+
+/* A handler that interrupts an access forks, and its child returns from the handler as well. Both complete the access.
+   The file cannot be truncated while the parent is within it, whatever the child does, and a child that comes late
+   leaves the blocks of the file alone, which then belong to others. */
+enum { CHILD_FIRST, PARENT_FIRST, READS, READS_AT_POSITION, WAYS };
+static volatile int way, is_hit;
+static pid_t child;
+static int gate[2];
+
+/* Where accesses are not direct, a truncation waits for none. */
+static int is_busy(void) {
+    if (ftruncate(used_fd, SIZE - PAGE) != 0) {
+        CHECK(errno == EBUSY);
+        return 1;
+    }
+    CHECK(pwrite(used_fd, expected + SIZE - PAGE, PAGE, SIZE - PAGE) == PAGE);
+    return 0;
+}
+
+static void forks(int signal) {
+    int status;
+    char byte;
+    (void)signal;
+    if (is_hit || !is_busy()) return;
+    is_hit = 1;
+    CHECK(pipe(gate) == 0 && (child = fork()) >= 0);
+    close(gate[child != 0 ? 0 : 1]);
+    if (child == 0) {
+        alarm(60);
+        if (way == PARENT_FIRST) CHECK(read(gate[0], &byte, 1) == 0);
+    } else if (way != PARENT_FIRST) {
+        CHECK(waitpid(child, &status, 0) == child && status == 0 && is_busy());
+        close(gate[1]);
+    }
+}
+
+static unsigned char found[SIZE];
+
+static void access_all(void) {
+    ssize_t done;
+    memset(found, 0, SIZE);
+    switch (way) {
+    case READS: done = pread(used_fd, found, SIZE, 0); break;
+    case READS_AT_POSITION: CHECK(lseek(used_fd, 0, SEEK_SET) == 0); done = read(used_fd, found, SIZE); break;
+    default: done = pwrite(used_fd, expected, SIZE, 0);
+    }
+    CHECK(done == SIZE);
+    if (is_hit && child == 0 && way < READS) CHECK(pread(used_fd, found, SIZE, 0) == SIZE);
+    if (way >= READS || is_hit && child == 0) CHECK(memcmp(found, expected, SIZE) == 0);
+    if (is_hit && child == 0) _exit(0);
+}
+
+/* Gives the blocks of the file to others. */
+static void reuse_blocks(void) {
+    enum { FILES = 40 };
+    char name[4200];
+    int fds[FILES], count = 0, status;
+    CHECK(ftruncate(used_fd, 0) == 0);
+    memset(found, 'z', SIZE);
+    for (ssize_t done = SIZE; count < FILES && done == SIZE; count++) {
+        snprintf(name, sizeof name, "%s.%d", path, count);
+        CHECK((fds[count] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644)) >= 0 && unlink(name) == 0);
+        done = write(fds[count], found, SIZE);
+    }
+    /* The child finds blocks for its write. */
+    CHECK(count > 4 && close(fds[--count]) == 0 && close(fds[--count]) == 0);
+    close(gate[1]);
+    CHECK(waitpid(child, &status, 0) == child);
+    while (count-- > 0) {
+        CHECK(pread(fds[count], found, SIZE, 0) == SIZE && close(fds[count]) == 0);
+        for (size_t i = 0; i < SIZE; i++) CHECK(found[i] == 'z');
+    }
+    CHECK(status == 0);
+}
+
+static void forks_in_accesses(void) {
+    int hits = 0;
+    CHECK(signal(SIGALRM, forks) != SIG_ERR);
+    for (way = 0; way < WAYS; way++) {
+        is_hit = 0;
+        for (int round = 0; round < 40 && !is_hit; round++) {
+            struct itimerval soon = {{0, 0}, {0, 2000 + round * 37}};
+            used_fd = fresh(O_RDWR);
+            CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
+            for (int i = 0; i < 20 && !is_hit; i++) access_all();
+            if (is_hit && way == PARENT_FIRST) reuse_blocks();
+            CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE && close(used_fd) == 0);
+        }
+        hits += is_hit;
+    }
+    printf("forks in %d of %d accesses\n", hits, WAYS);
+}
+
+int main(int count, char **arguments) {
+    CHECK(count == 3);
+    path = arguments[1];
+    for (size_t i = 0; i < SIZE; i++) expected[i] = i * 7 + (i >> 8) * 13 + 1;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
+    if (strcmp(arguments[2], "threads") == 0) ended_threads();
+    if (strcmp(arguments[2], "forks") == 0) forks_in_accesses();
+    static unsigned char all[SIZE];
+    fd = fresh(O_RDONLY);
+    CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);
+    puts("all as expected");
+    return 0;
+}
