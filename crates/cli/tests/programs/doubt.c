@@ -221,6 +221,42 @@ static void files_of_threads(void) {
     for (int i = 0; i < 3; i++) pthread_join(all[i], 0);
 }
 
+/* A child that is begun while other threads move positions between library and kernel waits for none of them. They
+   open their files anew: a fork gives the positions of those that are open to the kernel. */
+static void *moves(void *number) {
+    char name[4200];
+    snprintf(name, sizeof name, "%s.%d", path, (int)(intptr_t)number);
+    while (!__atomic_load_n(&is_over, __ATOMIC_SEQ_CST)) {
+        int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+        CHECK(fd >= 0 && write(fd, expected, SIZE / 4) == SIZE / 4);
+        for (int i = 0; i < 5; i++) {
+            struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_CUR, .l_len = 1};
+            CHECK(fcntl(fd, F_GETLK, &lock) == 0);
+        }
+        CHECK(lseek(fd, 0, SEEK_CUR) == SIZE / 4 && close(fd) == 0);
+    }
+    CHECK(unlink(name) == 0);
+    return 0;
+}
+
+static void forks_beside_moves(void) {
+    pthread_t all[3];
+    is_over = 0;
+    for (intptr_t i = 0; i < 3; i++) CHECK(pthread_create(&all[i], 0, moves, (void *)i) == 0);
+    for (int i = 0; i < 300; i++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            alarm(30);
+            for (int fd = 3; fd < 12; fd++) lseek(fd, 0, SEEK_CUR);
+            _exit(0);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    __atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 3; i++) pthread_join(all[i], 0);
+}
+
 /* Calls that show the position to the kernel do not change it. */
 static void *asks_for_locks(void *unused) {
     (void)unused;
@@ -389,7 +425,7 @@ int main(int count, char **arguments) {
     for (size_t i = 0; i < SIZE; i++) expected[i] = i * 7 + (i >> 8) * 13 + 1;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
     CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
-    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
+    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves(), shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
     static unsigned char all[SIZE];
     fd = fresh(O_RDONLY);
     CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);
