@@ -221,6 +221,15 @@ fn a_child_that_is_forked_within_an_access_completes_it_apart() {
 }
 
 #[test]
+fn children_of_vfork_of_two_threads_find_their_own_files() {
+    let Some(p) = Place::new(&[]) else { return };
+    let said = handlers(&p, "vforks");
+    // Accesses are direct again after the last child, also if the threads have ended.
+    let (reads, _, _) = report(&said);
+    assert!(reads >= 100_000 - 16, "{said}");
+}
+
+#[test]
 fn sparse_files_stay_sparse() {
     let Some(p) = Place::new(&[]) else { return };
     let script = "import os, sys

@@ -1,4 +1,5 @@
-/* Checks of frit exec: threads that end inside of an access, and processes that begin there. The arguments are a file in
+/* Checks of frit exec: threads that end inside of an access, processes that begin there, and children of vfork(2)
+   beside others. The arguments are a file in
    the mount, which is made, and what is checked. Exit code 0: all as on any file system. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +32,7 @@ static int fresh(int flags) {
 /* A thread that ends in a copy leaves nothing in the way of others: neither its access, for which a truncation would
    wait, nor the lock of writers, without which writes go through the mount. */
 static int used_fd;
-static volatile int is_cleaned;
+static volatile int is_copying, is_cleaned;
 static void cleans(void *is_canceled) {
     char buffer[16];
     /* Whoever is canceled is within its access until it has ended. */
@@ -41,7 +42,7 @@ static void cleans(void *is_canceled) {
 static void *copies(void *is_canceled) {
     pthread_cleanup_push(cleans, is_canceled);
     if (is_canceled) pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
-    for (;;) pwrite(used_fd, expected, SIZE, 0);
+    for (;;) pwrite(used_fd, expected, SIZE, 0), is_copying = 1;
     pthread_cleanup_pop(0);
     return 0;
 }
@@ -56,9 +57,10 @@ static void ended_threads(void) {
     CHECK(sigaction(SIGUSR1, &action, 0) == 0);
     for (int round = 0; round < 40; round++) {
         pthread_t thread;
-        used_fd = fresh(O_RDWR), is_cleaned = 0;
+        used_fd = fresh(O_RDWR), is_copying = is_cleaned = 0;
         CHECK(pthread_create(&thread, 0, copies, round % 2 ? &used_fd : 0) == 0);
-        usleep(5000 + round * 37);
+        while (!is_copying) usleep(100);
+        usleep(round * 37);
         CHECK((round % 2 ? pthread_cancel(thread) : pthread_kill(thread, SIGUSR1)) == 0);
         CHECK(pthread_join(thread, 0) == 0 && is_cleaned);
         for (int i = 0; i < 100; i++) CHECK(pwrite(used_fd, expected + i * PAGE, PAGE, i * PAGE) == PAGE);
@@ -94,7 +96,6 @@ static void forks(int signal) {
     CHECK(pipe(gate) == 0 && (child = fork()) >= 0);
     close(gate[child != 0 ? 0 : 1]);
     if (child == 0) {
-        alarm(60);
         if (way == PARENT_FIRST) CHECK(read(gate[0], &byte, 1) == 0);
     } else if (way != PARENT_FIRST) {
         CHECK(waitpid(child, &status, 0) == child && status == 0 && is_busy());
@@ -159,6 +160,81 @@ static void forks_in_accesses(void) {
     printf("forks in %d of %d accesses\n", hits, WAYS);
 }
 
+/* Children of vfork(2) of two threads at once. The thread of the one that ends first opens a file, and then the other
+   child opens another file with the same number. */
+static volatile int runs[2], may_end[2], has_read, is_right;
+static char name_of_other[4200];
+
+static void waits_for(volatile int *flag) {
+    while (!*flag) usleep(100);
+}
+
+static void *vforks(void *lasts) {
+    int which = lasts != 0;
+    if (vfork() == 0) {
+        runs[which] = 1;
+        waits_for(&may_end[which]);
+        if (which) {
+            char buffer[16] = {0};
+            int fd = open(name_of_other, O_RDONLY);
+            is_right = fd == used_fd && read(fd, buffer, 16) == 16 && memcmp(buffer, "another file....", 16) == 0;
+            has_read = 1;
+        }
+        _exit(0);
+    }
+    char buffer[16];
+    if (!which) {
+        used_fd = fresh(O_RDONLY);
+        CHECK(read(used_fd, buffer, 16) == 16 && memcmp(buffer, expected, 16) == 0);
+    }
+    return 0;
+}
+
+/* A thread that begins processes all the time, and reads meanwhile. */
+static void *vforks_often(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 200; i++) {
+        char buffer[16];
+        int fd = fresh(O_RDONLY), status;
+        pid_t pid = vfork();
+        if (pid == 0) _exit(3);
+        CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 3);
+        for (int at = 0; at < 160; at += 16) CHECK(read(fd, buffer, 16) == 16 && memcmp(buffer, expected + at, 16) == 0);
+        CHECK(close(fd) == 0);
+    }
+    /* It never comes back from the last one. */
+    if (vfork() == 0) _exit(0);
+    return 0;
+}
+
+static void vforks_at_once(void) {
+    char buffer[16];
+    snprintf(name_of_other, sizeof name_of_other, "%s.other", path);
+    int fd = open(name_of_other, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0 && write(fd, "another file....", 16) == 16 && close(fd) == 0);
+    for (int first = 0; first < 2; first++) {
+        pthread_t threads[2];
+        runs[0] = runs[1] = may_end[0] = may_end[1] = has_read = 0;
+        /* The one that ends first, or the other one, begins first. */
+        for (int i = 0; i < 2; i++) {
+            int which = i ^ first;
+            CHECK(pthread_create(&threads[which], 0, vforks, which ? &threads : 0) == 0);
+            waits_for(&runs[which]);
+        }
+        may_end[0] = 1;
+        CHECK(pthread_join(threads[0], 0) == 0);
+        may_end[1] = 1;
+        CHECK(pthread_join(threads[1], 0) == 0 && has_read && is_right && close(used_fd) == 0);
+    }
+    pthread_t all[4];
+    for (int i = 0; i < 4; i++) CHECK(pthread_create(&all[i], 0, vforks_often, 0) == 0);
+    for (int i = 0; i < 4; i++) CHECK(pthread_join(all[i], 0) == 0);
+    /* Accesses are direct again. */
+    fd = fresh(O_RDONLY);
+    for (int i = 0; i < 100000; i++) CHECK(pread(fd, buffer, 16, i) == 16 && memcmp(buffer, expected + i, 16) == 0);
+    CHECK(close(fd) == 0 && unlink(name_of_other) == 0);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3);
     path = arguments[1];
@@ -167,6 +243,7 @@ int main(int count, char **arguments) {
     CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
     if (strcmp(arguments[2], "threads") == 0) ended_threads();
     if (strcmp(arguments[2], "forks") == 0) forks_in_accesses();
+    if (strcmp(arguments[2], "vforks") == 0) vforks_at_once();
     static unsigned char all[SIZE];
     fd = fresh(O_RDONLY);
     CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);

@@ -1,6 +1,6 @@
 //! Phase of this process: whether its table of descriptors is right, after fork, vfork and others.
 
-use super::thread::Thread;
+use super::thread::{self, Thread};
 use super::{files, sys};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 /// Phase of the process.
 const FORKED: u32 = 0;
 const ACTIVE: u32 = 1;
-/// A child of vfork(2) may use this memory.
-const SHARED: u32 = 2;
-/// Direct access is off, because descriptors may change without this library.
-const OFF: u32 = 3;
+/// Direct access is off for good, because descriptors may change without this library.
+const OFF: u32 = 2;
+/// A child of vfork(2) may use this memory. Larger values: further children of other threads.
+const SHARED: u32 = 3;
 
 /// Page that a child of fork(2) finds zeroed.
 static PHASE: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
-/// Process that registered, thread that called vfork(2), and the number of processes before this one that had this memory.
+/// Process that registered, and the number of processes before this one that had this memory.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-static VFORK_THREAD: AtomicU32 = AtomicU32::new(0);
 static ANCESTORS: AtomicU32 = AtomicU32::new(0);
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
@@ -73,36 +72,44 @@ fn check_phase() -> bool {
     }
     // SAFETY: the page is never unmapped.
     let phase = unsafe { &*phase };
-    let now = phase.load(Ordering::Acquire);
-    if now == FORKED {
-        Thread::get().separate_access();
-    }
-    match now {
-        ACTIVE => true,
-        FORKED if IS_OFF.load(Ordering::Acquire) => {
-            phase.store(OFF, Ordering::Release);
-            false
-        }
+    match phase.load(Ordering::Acquire) {
         FORKED => {
-            // The only thread of a child. What others held in the parent is free here.
-            BUSY.store(false, Ordering::Release);
-            files::end_moves();
-            ANCESTORS.fetch_add(1, Ordering::AcqRel);
-            PROCESS.store(sys::process(), Ordering::Relaxed);
-            phase.store(ACTIVE, Ordering::Release);
-            true
+            begin_child();
+            let now = active_or_off();
+            phase.store(now, Ordering::Release);
+            now == ACTIVE
         }
-        SHARED => {
-            // The thread that called vfork continues when its child no longer uses this memory.
-            let is_over = sys::process() == PROCESS.load(Ordering::Relaxed)
-                && sys::thread() == VFORK_THREAD.load(Ordering::Relaxed);
-            if is_over {
-                phase.store(active_or_off(), Ordering::Release);
-            }
-            is_over && !IS_OFF.load(Ordering::Acquire)
-        }
-        _ => false,
+        ACTIVE => true,
+        OFF => false,
+        _ => end_vfork(phase),
     }
+}
+
+/// Puts the only thread of a child of fork(2) in order. What others held in the parent is free here.
+fn begin_child() {
+    let thread = Thread::get();
+    thread.separate_access();
+    thread.calls_vfork.set(false);
+    BUSY.store(false, Ordering::Release);
+    files::end_moves();
+    ANCESTORS.fetch_add(1, Ordering::AcqRel);
+    PROCESS.store(sys::process(), Ordering::Relaxed);
+}
+
+/// Notes that this thread has come back from vfork(2), if it has: its child does not use this memory any longer.
+/// Returns `true` if no other child does, and direct access is not off.
+fn end_vfork(phase: &AtomicU32) -> bool {
+    let thread = Thread::get();
+    if !thread.calls_vfork.get() || is_other_process() {
+        return false;
+    }
+    thread.calls_vfork.set(false);
+    let one_less = |now| match now {
+        SHARED => Some(ACTIVE),
+        now if now > SHARED => Some(now - 1),
+        _ => None,
+    };
+    phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less) == Ok(SHARED)
 }
 
 /// Returns the phase of a process whose table is right: another thread may have turned direct access off.
@@ -123,22 +130,38 @@ pub(super) fn forked(child: c_int) -> c_int {
 
 /// Notes that this thread calls vfork(2).
 pub(super) fn begin_vfork() {
-    if is_active() {
-        VFORK_THREAD.store(sys::thread(), Ordering::Relaxed);
-        let phase = PHASE.load(Ordering::Acquire);
-        // SAFETY: the page is never unmapped, and exists after `is_active`.
-        unsafe { &*phase }.store(SHARED, Ordering::Release);
+    is_active();
+    let thread = Thread::get();
+    // A child of vfork(2) may call it again, with the memory of its parent.
+    if thread.calls_vfork.get() || is_other_process() {
+        return;
+    }
+    let one_more = |now| match now {
+        ACTIVE => Some(SHARED),
+        now if now >= SHARED => Some(now + 1),
+        _ => None,
+    };
+    if let Some(phase) = phase()
+        && phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).is_ok()
+    {
+        thread.calls_vfork.set(true);
+        thread::watch_end();
     }
 }
 
 /// Turns direct access off for good.
 pub(super) fn turn_off() {
-    IS_OFF.store(true, Ordering::Release);
-    if is_active() {
-        let phase = PHASE.load(Ordering::Acquire);
-        // SAFETY: the page is never unmapped, and exists after `is_active`.
-        unsafe { &*phase }.store(OFF, Ordering::Release);
+    IS_OFF.store(true, Ordering::SeqCst);
+    is_active();
+    if let Some(phase) = phase() {
+        phase.store(OFF, Ordering::SeqCst);
     }
+}
+
+/// Returns the phase, if this process has one.
+fn phase() -> Option<&'static AtomicU32> {
+    // SAFETY: the page is never unmapped.
+    unsafe { PHASE.load(Ordering::Acquire).as_ref() }
 }
 
 /// Limit of the size of files: not known, none, or one.

@@ -1,7 +1,7 @@
 //! State of a thread: its slots in the shared memory of mounts, and its access in progress.
 
 use super::mounts::{self, MOUNTS};
-use super::{copy, slots, sys};
+use super::{copy, process, slots, sys};
 use crate::segment::{FileState, Slot};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -21,6 +21,8 @@ pub(super) struct Thread {
     pub(super) writes: Cell<*const FileState>,
     /// This process was forked within the access in progress, which is to be made again through the mount.
     pub(super) is_forked: Cell<bool>,
+    /// This thread has called vfork(2), and its child may use this memory.
+    pub(super) calls_vfork: Cell<bool>,
     /// The program's handler of a fault runs, or was left by a jump, so that faults may be blocked.
     pub(super) in_handler: Cell<bool>,
 }
@@ -34,6 +36,7 @@ thread_local! {
             frame: Cell::new(0),
             writes: Cell::new(std::ptr::null()),
             is_forked: Cell::new(false),
+            calls_vfork: Cell::new(false),
             in_handler: Cell::new(false),
         }
     };
@@ -105,17 +108,19 @@ static AT_START: extern "C" fn() = create_key;
 /// uses malloc for more.
 extern "C" fn create_key() {
     const FIRST_KEYS: u32 = 32;
+    if !mounts::has_mounts() {
+        return;
+    }
     let mut key = 0;
     // SAFETY: the key is valid for writing.
-    if mounts::has_mounts()
-        && unsafe { sys::pthread_key_create(&raw mut key, at_end) } == 0
-        && key < FIRST_KEYS
-    {
+    let is_created = unsafe { sys::pthread_key_create(&raw mut key, at_end) } == 0;
+    if is_created && key < FIRST_KEYS {
         KEY.store(key + 1, Ordering::Relaxed);
     }
 }
 
-/// Lets an access in progress end when this thread ends: in a signal handler, or when it is cancelled.
+/// Lets an access in progress end when this thread ends, in a signal handler or when it is cancelled, and its use of
+/// vfork(2).
 pub(super) fn watch_end() {
     if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
         // SAFETY: the key exists, and the value is not looked at.
@@ -125,6 +130,8 @@ pub(super) fn watch_end() {
 
 extern "C" fn at_end(_: *mut c_void) {
     Thread::get().end_access();
+    // It has come back from vfork(2).
+    process::is_active();
 }
 
 /// Returns `true` if this thread runs on an alternate stack for signals (sigaltstack(2)) which has this address.
