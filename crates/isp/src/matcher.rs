@@ -1,13 +1,23 @@
 //! Conditions on lines and blocks: words, or a regular expression.
 
+mod lines;
+mod stepping;
+
 use crate::instructions::Words;
 use crate::outcome::Failure;
 use crate::text::{Keys, shortened};
-use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::hir::{
-    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
-};
+use lines::without_line_feeds;
+use regex_automata::Input;
+use regex_automata::meta::{BuildError, Config, Regex};
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_syntax::hir::{Hir, Look};
 use serde_json::Value;
+use std::ops::Range;
+use std::sync::OnceLock;
+use stepping::Stepping;
+
+/// Function that fails if a search has to stop.
+pub(crate) type Check<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
 /// Maximum memory of a compiled regular expression, in bytes.
 const PROGRAM_BYTES_MAX: usize = 8 << 20;
@@ -41,6 +51,13 @@ impl Pattern {
     }
 }
 
+/// Number of steps of a search that cannot be stopped: about half a second. A step is one byte for one state of the
+/// expression, of which any number can be active in the worst case.
+const STEPS_MAX: u64 = 1 << 26;
+
+/// Number of states with which a search of one chunk can take long.
+const COMPLEX: u64 = 128;
+
 /// Compiled pattern.
 pub(crate) struct Matcher {
     regex: Regex,
@@ -48,6 +65,11 @@ pub(crate) struct Matcher {
     /// of the text (`\A`, `\z`) are those of a line, so a search in a block would miss them. The same
     /// is true at carriage returns with the flag `R`.
     blocks: bool,
+    /// Largest number of states that are active at a byte.
+    states: u64,
+    steps_max: u64,
+    hir: Hir,
+    stepping: OnceLock<Result<Stepping, Failure>>,
 }
 
 /// Text that a pattern is compared with.
@@ -71,45 +93,98 @@ impl Matcher {
     }
 
     fn new(pattern: &Pattern, scope: Scope) -> Result<Self, Failure> {
-        let pattern = match pattern {
-            Pattern::Regex(regex) => regex.clone(),
+        let (text, is_words) = match pattern {
+            Pattern::Regex(regex) => (regex.clone(), false),
             Pattern::Words(words) => {
                 Words::check(words)?;
-                alternatives(words)
+                (alternatives(words), true)
             }
         };
         let explain = |error: &dyn std::fmt::Display| {
-            Failure::invalid(format!("the regular expression {pattern:?} is not valid: {error}"))
+            Failure::invalid(format!("the regular expression {text:?} is not valid: {error}"))
         };
         let mut syntax = regex_syntax::ParserBuilder::new();
         let hir =
-            syntax.multi_line(true).utf8(false).build().parse(&pattern).map_err(|error| explain(&error))?;
+            syntax.multi_line(true).utf8(false).build().parse(&text).map_err(|error| explain(&error))?;
         let looks = hir.properties().look_set();
-        // Without line feeds, a match stays within its line, and so does a search.
-        let expression =
-            if scope == Scope::Line { without_line_feeds(&hir).to_string() } else { pattern.clone() };
-        let regex = RegexBuilder::new(&expression)
-            .multi_line(true)
-            .size_limit(PROGRAM_BYTES_MAX)
-            .dfa_size_limit(PROGRAM_BYTES_MAX)
-            .build()
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(bytes) => too_large(&pattern, bytes),
-                error => explain(&error),
-            })?;
         let of_text = [Look::Start, Look::End, Look::StartCRLF, Look::EndCRLF];
         let blocks = scope == Scope::Line && !of_text.into_iter().any(|look| looks.contains(look));
-        Ok(Self { regex, blocks })
+        // Without line feeds, a match stays within its line, and so does a search.
+        let hir = if scope == Scope::Line { without_line_feeds(&hir) } else { hir };
+        let config = Config::new()
+            .utf8_empty(false)
+            .which_captures(WhichCaptures::Implicit)
+            .nfa_size_limit(Some(PROGRAM_BYTES_MAX))
+            .hybrid_cache_capacity(PROGRAM_BYTES_MAX);
+        let failed = |error: BuildError| match error.size_limit() {
+            Some(bytes) => too_large(&text, bytes),
+            None => explain(&error),
+        };
+        let regex = Regex::builder().configure(config).build_from_hir(&hir).map_err(failed)?;
+        // The search for words takes a step for each byte, however many they are.
+        let states = if is_words {
+            1
+        } else {
+            stepping::states(&hir).ok_or_else(|| too_large(&text, PROGRAM_BYTES_MAX))?
+        };
+        Ok(Self { regex, blocks, states, steps_max: STEPS_MAX, hir, stepping: OnceLock::new() })
     }
 
-    /// Returns `true` if a line without its line feed, or a block, matches.
-    pub(crate) fn is_match(&self, record: &[u8]) -> bool {
-        self.regex.is_match(record)
+    /// Returns `true` if a search of one chunk can take long.
+    pub(crate) fn is_complex(&self) -> bool {
+        self.states > COMPLEX
     }
 
-    /// Matches in a line, in order and without overlaps.
-    pub(crate) fn matches<'a>(&'a self, line: &'a [u8]) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
-        self.regex.find_iter(line).map(|found| found.range())
+    /// Returns the largest range that the caller's thread searches itself.
+    pub(crate) fn inline_bytes(&self, usual: u64) -> u64 {
+        if self.is_complex() { usual.saturating_mul(COMPLEX) / self.states } else { usual }
+    }
+
+    /// Returns `true` if a search in so many bytes ends soon.
+    fn is_quick(&self, bytes: usize) -> bool {
+        self.states.saturating_mul(bytes as u64) <= self.steps_max
+    }
+
+    fn stepping(&self) -> Result<&Stepping, Failure> {
+        let stepping = self.stepping.get_or_init(|| {
+            Stepping::new(&self.hir).ok_or_else(|| too_large(&self.hir.to_string(), PROGRAM_BYTES_MAX))
+        });
+        stepping.as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns `true` if a line without its line feed, or a text, matches.
+    pub(crate) fn is_match(&self, record: &[u8], check: Check<'_>) -> Result<bool, Failure> {
+        if self.is_quick(record.len()) {
+            return Ok(self.regex.is_match(record));
+        }
+        self.stepping()?.is_match(record, check)
+    }
+
+    /// Calls `each` with the matches in a line that are not empty, in order and without overlaps.
+    pub(crate) fn matches(
+        &self,
+        line: &[u8],
+        check: Check<'_>,
+        mut each: impl FnMut(Range<usize>),
+    ) -> Result<(), Failure> {
+        let is_quick = self.is_quick(line.len());
+        let mut from = 0;
+        while from <= line.len() {
+            check()?;
+            let found = if is_quick {
+                self.regex.find(Input::new(line).range(from..)).map(|found| found.range())
+            } else {
+                self.stepping()?.find(line, from, check)?
+            };
+            let Some(found) = found else { break };
+            if found.is_empty() {
+                from = found.end + 1;
+            } else {
+                from = found.end;
+                each(found);
+            }
+        }
+        Ok(())
     }
 
     /// Begin and end (with the line feed) of the first line at or behind `from` that matches. `from` is
@@ -117,44 +192,45 @@ impl Matcher {
     ///
     /// A line matches alone if and only if it matches in the block: no match has a line feed, and line feeds
     /// have the effect of the ends of a text.
-    pub(crate) fn next_line(&self, block: &[u8], mut from: usize) -> Option<(usize, usize)> {
+    pub(crate) fn next_line(
+        &self,
+        block: &[u8],
+        mut from: usize,
+        check: Check<'_>,
+    ) -> Result<Option<(usize, usize)>, Failure> {
         while from < block.len() {
-            let found = if self.blocks { self.regex.find_at(block, from)?.start() } else { from };
-            if found >= block.len() && block.ends_with(b"\n") {
-                return None;
+            check()?;
+            let Some(to) = self.quick_lines(block, from) else {
+                let end = memchr::memchr(b'\n', &block[from..]).map_or(block.len(), |after| from + after + 1);
+                if self.is_match(without_line_feed(&block[from..end]), check)? {
+                    return Ok(Some((from, end)));
+                }
+                from = end;
+                continue;
+            };
+            let found = self.regex.find(Input::new(&block[..to]).range(from..)).map(|found| found.start());
+            // Behind the last line feed, there is no line.
+            if let Some(at) = found.filter(|at| *at < to || block[to - 1] != b'\n') {
+                let begin = memchr::memrchr(b'\n', &block[from..at]).map_or(from, |before| from + before + 1);
+                let end = memchr::memchr(b'\n', &block[at..to]).map_or(to, |after| at + after + 1);
+                return Ok(Some((begin, end)));
             }
-            let begin = memchr::memrchr(b'\n', &block[from..found]).map_or(from, |at| from + at + 1);
-            let end = memchr::memchr(b'\n', &block[found..]).map_or(block.len(), |at| found + at + 1);
-            if self.blocks || self.is_match(without_line_feed(&block[begin..end])) {
-                return Some((begin, end));
-            }
-            from = end;
+            from = to;
         }
-        None
+        Ok(None)
     }
-}
 
-/// Returns the expression that matches the same texts as far as they have no line feed.
-fn without_line_feeds(hir: &Hir) -> Hir {
-    match hir.kind() {
-        HirKind::Literal(literal) if literal.0.contains(&b'\n') => Hir::fail(),
-        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => hir.clone(),
-        HirKind::Class(Class::Unicode(class)) => {
-            let mut class = class.clone();
-            class.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]));
-            Hir::class(Class::Unicode(class))
+    /// End of the lines from `from` on that are searched at once, if there are any.
+    fn quick_lines(&self, block: &[u8], from: usize) -> Option<usize> {
+        if !self.blocks {
+            return None;
         }
-        HirKind::Class(Class::Bytes(class)) => {
-            let mut class = class.clone();
-            class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')]));
-            Hir::class(Class::Bytes(class))
+        if self.is_quick(block.len() - from) {
+            return Some(block.len());
         }
-        HirKind::Repetition(repetition) => {
-            Hir::repetition(repetition.with(without_line_feeds(&repetition.sub)))
-        }
-        HirKind::Capture(capture) => without_line_feeds(&capture.sub),
-        HirKind::Concat(parts) => Hir::concat(parts.iter().map(without_line_feeds).collect()),
-        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(without_line_feeds).collect()),
+        let bytes = usize::try_from(self.steps_max / self.states).unwrap_or(usize::MAX);
+        let lines = &block[from..from.saturating_add(bytes).min(block.len())];
+        memchr::memrchr(b'\n', lines).map(|last| from + last + 1)
     }
 }
 
@@ -179,27 +255,46 @@ fn alternatives(words: &[Vec<u8>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Matcher, Pattern};
+    use super::{Matcher, Pattern, without_line_feed};
+    use crate::outcome::{Failure, Status};
+    use proptest::prelude::*;
+    use regex::bytes::RegexBuilder;
+    use std::cell::Cell;
 
     type Lines = Vec<(usize, usize)>;
 
-    /// Lines that a search in a block finds, and those that match alone.
-    fn both(expression: &str, block: &[u8]) -> (Lines, Lines) {
-        let matcher = Matcher::of_lines(&Pattern::Regex(expression.into())).unwrap();
+    fn go_on() -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Compiles an expression whose searches have at most so many bytes, or are those that can be stopped.
+    fn matcher(expression: &str, quick_bytes: u64) -> Matcher {
+        let mut matcher = Matcher::of_lines(&Pattern::Regex(expression.into())).unwrap();
+        matcher.steps_max = matcher.states * quick_bytes;
+        matcher
+    }
+
+    fn found_lines(matcher: &Matcher, block: &[u8]) -> Lines {
         let (mut found, mut from) = (Vec::new(), 0);
-        while let Some((begin, end)) = matcher.next_line(block, from) {
+        while let Some((begin, end)) = matcher.next_line(block, from, &go_on).unwrap() {
             found.push((begin, end));
             from = end;
         }
+        found
+    }
+
+    /// Lines that match alone, by another compiler of the same syntax.
+    fn lines_alone(expression: &str, block: &[u8]) -> Lines {
+        let regex = RegexBuilder::new(expression).multi_line(true).build().unwrap();
         let (mut alone, mut begin) = (Vec::new(), 0);
         for line in block.split_inclusive(|byte| *byte == b'\n') {
             let end = begin + line.len();
-            if matcher.is_match(super::without_line_feed(line)) {
+            if regex.is_match(without_line_feed(line)) {
                 alone.push((begin, end));
             }
             begin = end;
         }
-        (found, alone)
+        alone
     }
 
     #[test]
@@ -209,9 +304,112 @@ mod tests {
             ["$", "^", "", r"\z", r"\A", r"(?R)\r$", r"(?R)$", r"a\s*b", r"\s$", "z|y", r"(?-m)a$"];
         for expression in expressions {
             for block in blocks {
-                let (found, alone) = both(expression, block.as_bytes());
-                assert_eq!(found, alone, "{expression:?} in {block:?}");
+                let found = found_lines(&matcher(expression, 1000), block.as_bytes());
+                assert_eq!(found, lines_alone(expression, block.as_bytes()), "{expression:?} in {block:?}");
             }
         }
+    }
+
+    /// Expressions with operators at all places, and groups that hold one repetition.
+    fn expression() -> impl Strategy<Value = String> {
+        let leaf = proptest::sample::select(vec![
+            "a",
+            "b",
+            "ab",
+            ".",
+            "[^a]",
+            r"\s",
+            r"\n",
+            "^",
+            "$",
+            r"\b",
+            r"\B",
+            r"\A",
+            r"\z",
+            "(?s:.)",
+            "\u{e4}",
+            r"(?-u:\xff)",
+            r"\w",
+            "",
+            r"(?i:B)",
+            r"(?R:$)",
+            r"(?-u:\b)",
+            "[b\n]",
+        ]);
+        leaf.prop_map(str::to_owned).prop_recursive(4, 16, 3, |inner| {
+            let operator =
+                proptest::sample::select(vec!["*", "+", "?", "{2}", "{1,3}", "{0,1}", "*?", "+?", "??"]);
+            prop_oneof![
+                (inner.clone(), operator, any::<bool>()).prop_map(|(inner, operator, is_capture)| {
+                    format!("({}{inner}){operator}", if is_capture { "" } else { "?:" })
+                }),
+                proptest::collection::vec(inner.clone(), 1..3).prop_map(|parts| parts.concat()),
+                proptest::collection::vec(inner, 1..3).prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            ]
+        })
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let piece = proptest::sample::select(vec![
+            &b"a"[..],
+            b"b",
+            b"ab",
+            b"\n",
+            b"\r\n",
+            b" ",
+            "\u{e4}".as_bytes(),
+            b"\xff",
+            b"B",
+            b"_",
+        ]);
+        proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn searches_find_what_another_compiler_finds(expression in expression(), text in text(), quick_bytes in 0_u64..20) {
+            let matcher = matcher(&expression, quick_bytes);
+            let regex = RegexBuilder::new(&expression).multi_line(true).build().unwrap();
+            let is_unicode = !text.is_ascii() && (expression.contains(r"\b") || expression.contains(r"\B"));
+            if (quick_bytes as usize) < text.len() && is_unicode {
+                // Such a search may end with a message.
+                return Ok(());
+            }
+            prop_assert_eq!(found_lines(&matcher, &text), lines_alone(&expression, &text));
+            for line in text.split(|byte| *byte == b'\n') {
+                let mut found = Vec::new();
+                matcher.matches(line, &go_on, |range| found.push(range)).unwrap();
+                let expected: Vec<_> =
+                    regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_that_takes_long_can_be_stopped() {
+        let line = vec![b'a'; 1 << 20];
+        for expression in ["(?:a{1,500}){1,5}$x|(?:aa?){1,200}b", r"(\w{1,3}x){20}"] {
+            let matcher = Matcher::of_lines(&Pattern::Regex(expression.into())).unwrap();
+            assert!(!matcher.is_quick(line.len()));
+            let checks = Cell::new(0);
+            let check = || {
+                checks.set(checks.get() + 1);
+                if checks.get() > 3 { Err(Failure::new(Status::Cancelled, "stopped")) } else { Ok(()) }
+            };
+            assert_eq!(matcher.is_match(&line, &check).unwrap_err().status, Status::Cancelled);
+            assert_eq!(matcher.matches(&line, &check, |_| ()).unwrap_err().status, Status::Cancelled);
+            assert_eq!(matcher.next_line(&line, 0, &check).unwrap_err().status, Status::Cancelled);
+        }
+    }
+
+    #[test]
+    fn a_boundary_of_unicode_words_that_cannot_be_stepped_over_is_explained() {
+        let matcher = matcher(r"\bab\b", 0);
+        assert!(matcher.is_match(b"x ab", &go_on).unwrap());
+        let failure = matcher.is_match("\u{e4} ab".as_bytes(), &go_on).unwrap_err();
+        assert_eq!(failure.status, Status::RecordTooLong);
+        assert!(failure.message.contains(r"(?-u:\b)"), "{failure}");
     }
 }

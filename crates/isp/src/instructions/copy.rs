@@ -2,7 +2,7 @@
 
 use super::filter::matching_lines;
 use super::{Answer, Kind, Report};
-use crate::engine::Start;
+use crate::engine::{Control, Start};
 use crate::matcher::{Matcher, Pattern};
 use crate::outcome::{Failure, Status};
 use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
@@ -90,7 +90,8 @@ impl Kind for Copy {
             RecordUnit::Lines => Matcher::of_lines(&self.pattern)?,
             RecordUnit::Blocks(_) => Matcher::of_texts(&self.pattern)?,
         };
-        start.with(Copying { matcher, destination, copy: self.clone() })
+        let control = Arc::clone(&start.control);
+        start.with(Copying { matcher, destination, copy: self.clone(), control })
     }
 }
 
@@ -110,6 +111,7 @@ struct Copying {
     matcher: Matcher,
     destination: Arc<dyn Destination>,
     copy: Copy,
+    control: Arc<Control>,
 }
 
 /// Records of a part, or those that are to be written.
@@ -174,6 +176,10 @@ impl Operation for Copying {
         }
     }
 
+    fn detached(&self) -> bool {
+        self.matcher.is_complex()
+    }
+
     fn begin(&self, begin: Begin) -> Copied {
         Copied {
             role: begin.role,
@@ -187,14 +193,18 @@ impl Operation for Copying {
 
     fn view(&self, copied: &mut Copied, view: View<'_>) -> Result<Flow, Failure> {
         let mut flow = Ok(Flow::Continue);
+        let check = || self.control.check_stop();
         match self.copy.unit {
-            RecordUnit::Lines => matching_lines(&self.matcher, self.copy.invert, view.bytes, &mut |line| {
-                flow = self.add(copied, line);
-                flow == Ok(Flow::Continue)
-            }),
+            RecordUnit::Lines => {
+                matching_lines(&self.matcher, self.copy.invert, view.bytes, &check, &mut |line| {
+                    flow = self.add(copied, line);
+                    flow == Ok(Flow::Continue)
+                })?;
+            }
             RecordUnit::Blocks(size) => {
                 for block in view.bytes.chunks(size) {
-                    if self.matcher.is_match(block) != self.copy.invert {
+                    check()?;
+                    if self.matcher.is_match(block, &check)? != self.copy.invert {
                         flow = self.add(copied, block);
                     }
                     if flow != Ok(Flow::Continue) {

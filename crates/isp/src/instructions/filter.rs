@@ -1,13 +1,14 @@
 //! Lines that match a pattern.
 
 use super::{Answer, Kind, Report};
-use crate::engine::Start;
-use crate::matcher::{Matcher, Pattern, without_line_feed};
+use crate::engine::{Control, Start};
+use crate::matcher::{Check, Matcher, Pattern, without_line_feed};
 use crate::outcome::Failure;
 use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Returns the lines that match a pattern, or those that do not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,10 +46,12 @@ impl Kind for Filter {
     }
 
     fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+        let control = Arc::clone(&start.control);
         start.with(Search {
             matcher: Matcher::of_lines(&self.pattern)?,
             invert: self.invert,
             limit: self.limit.unwrap_or(u64::MAX),
+            control,
         })
     }
 }
@@ -59,26 +62,27 @@ pub(super) fn matching_lines(
     matcher: &Matcher,
     invert: bool,
     block: &[u8],
+    check: Check<'_>,
     each: &mut dyn FnMut(&[u8]) -> bool,
-) {
+) -> Result<(), Failure> {
     let mut from = 0;
     loop {
-        let found = matcher.next_line(block, from);
+        let found = matcher.next_line(block, from, check)?;
         let (begin, end) = found.unwrap_or((block.len(), block.len()));
         if invert {
             let mut between = &block[from..begin];
             while !between.is_empty() {
                 let len = memchr::memchr(b'\n', between).map_or(between.len(), |at| at + 1);
                 if !each(&between[..len]) {
-                    return;
+                    return Ok(());
                 }
                 between = &between[len..];
             }
         } else if found.is_some() && !each(&block[begin..end]) {
-            return;
+            return Ok(());
         }
         if found.is_none() {
-            return;
+            return Ok(());
         }
         from = end;
     }
@@ -89,6 +93,7 @@ struct Search {
     matcher: Matcher,
     invert: bool,
     limit: u64,
+    control: Arc<Control>,
 }
 
 /// Records in order, up to a limit of their number and one of their memory.
@@ -156,19 +161,28 @@ impl Operation for Search {
         Unit::Lines
     }
 
+    fn detached(&self) -> bool {
+        self.matcher.is_complex()
+    }
+
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        self.matcher.inline_bytes(usual)
+    }
+
     fn begin(&self, begin: Begin) -> Collected {
         Collected::new(begin)
     }
 
     fn view(&self, lines: &mut Collected, view: View<'_>) -> Result<Flow, Failure> {
         let mut flow = Flow::Continue;
-        matching_lines(&self.matcher, self.invert, view.bytes, &mut |line| {
+        let check = || self.control.check_stop();
+        matching_lines(&self.matcher, self.invert, view.bytes, &check, &mut |line| {
             flow = lines.add(self.limit, |bytes| {
                 bytes.extend_from_slice(without_line_feed(line));
                 bytes.push(b'\n');
             });
             flow == Flow::Continue
-        });
+        })?;
         Ok(flow)
     }
 

@@ -98,7 +98,7 @@ impl Operation for Search {
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {
-        usual.min(INLINE_BYTES)
+        self.matcher.inline_bytes(usual.min(INLINE_BYTES))
     }
 
     fn begin(&self, begin: Begin) -> Found {
@@ -108,14 +108,13 @@ impl Operation for Search {
 
     fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
         let mut from = 0;
-        while let Some((begin, end)) = self.matcher.next_line(view.bytes, from) {
+        let check = || self.control.check_stop();
+        while let Some((begin, end)) = self.matcher.next_line(view.bytes, from, &check)? {
             found.answer.lines += 1;
-            for range in self.matcher.matches(without_line_feed(&view.bytes[begin..end])) {
-                self.control.check_stop()?;
-                if !range.is_empty() {
-                    found.add(view.at + (begin + range.start) as u64, self.positions);
-                }
-            }
+            let line = without_line_feed(&view.bytes[begin..end]);
+            self.matcher.matches(line, &check, |range| {
+                found.add(view.at + (begin + range.start) as u64, self.positions);
+            })?;
             from = end;
         }
         Ok(if found.overflow && found.role == Role::Part { Flow::Overflow } else { Flow::Continue })

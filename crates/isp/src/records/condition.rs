@@ -1,7 +1,7 @@
 //! Conditions on the fields of a record.
 
 use super::{Cell, Number};
-use crate::matcher::{Matcher, Pattern};
+use crate::matcher::{Check, Matcher, Pattern};
 use crate::outcome::Failure;
 use crate::text::shortened;
 use serde_json::Value;
@@ -142,7 +142,7 @@ enum TestValue {
     Number(Number),
     Boolean(bool),
     Text(Vec<u8>),
-    Pattern(Matcher),
+    Pattern(Box<Matcher>),
 }
 
 impl Test {
@@ -151,7 +151,7 @@ impl Test {
         condition.check()?;
         let value = match (condition.comparison, &condition.value) {
             (Comparison::Matches, Value::String(text)) => {
-                TestValue::Pattern(Matcher::of_texts(&Pattern::Regex(text.clone()))?)
+                TestValue::Pattern(Box::new(Matcher::of_texts(&Pattern::Regex(text.clone()))?))
             }
             (_, Value::String(text)) => TestValue::Text(text.clone().into_bytes()),
             (_, Value::Bool(value)) => TestValue::Boolean(*value),
@@ -167,8 +167,21 @@ impl Test {
     }
 
     /// Returns `true` if a record with these values of the fields meets the condition.
-    pub(crate) fn accepts(&self, cells: &[Cell<'_>]) -> bool {
-        let Some(cell) = cells.get(self.field) else { return false };
+    pub(crate) fn accepts(&self, cells: &[Cell<'_>], check: Check<'_>) -> Result<bool, Failure> {
+        let Some(cell) = cells.get(self.field) else { return Ok(false) };
+        if let TestValue::Pattern(matcher) = &self.value {
+            return cell.text().map_or(Ok(false), |text| matcher.is_match(&text, check));
+        }
+        Ok(self.compares(cell))
+    }
+
+    /// Returns `true` if an expression takes long.
+    pub(crate) fn is_expensive(&self) -> bool {
+        matches!(&self.value, TestValue::Pattern(matcher) if matcher.is_complex())
+    }
+
+    /// Compares a value with that of the condition, if it is no expression.
+    fn compares(&self, cell: &Cell<'_>) -> bool {
         match &self.value {
             TestValue::None => matches!(cell, Cell::Missing) == (self.comparison == Comparison::Missing),
             TestValue::Number(value) => {
@@ -177,7 +190,7 @@ impl Test {
             TestValue::Boolean(value) => {
                 cell.boolean().is_some_and(|boolean| self.comparison.accepts(boolean.cmp(value)))
             }
-            TestValue::Pattern(matcher) => cell.text().is_some_and(|text| matcher.is_match(&text)),
+            TestValue::Pattern(_) => false,
             TestValue::Text(value) => cell.text().is_some_and(|text| {
                 if self.comparison == Comparison::Contains {
                     memchr::memmem::find(&text, value).is_some()

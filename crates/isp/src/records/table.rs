@@ -94,12 +94,12 @@ impl Table {
 
     /// Returns `true` if a view takes long.
     pub(crate) fn is_expensive(&self) -> bool {
-        self.cost() > EXPENSIVE
+        self.cost() > EXPENSIVE || self.tests.iter().any(Test::is_expensive)
     }
 
     /// Returns the largest range that the caller's thread scans itself.
     pub(crate) fn inline_bytes(&self, usual: u64) -> u64 {
-        if self.is_expensive() { usual / self.cost() as u64 } else { usual }
+        if self.is_expensive() { usual / self.cost().max(EXPENSIVE) as u64 } else { usual }
     }
 
     /// Fails if the scan has to stop. Computations on fields ask as well, since they can be many and the
@@ -198,9 +198,10 @@ impl Table {
     }
 
     fn accepts(&self, cells: &[Cell<'_>]) -> Result<bool, Failure> {
+        let check = || self.check_stop();
         for test in &self.tests {
-            self.check_stop()?;
-            if !test.accepts(cells) {
+            check()?;
+            if !test.accepts(cells, &check)? {
                 return Ok(false);
             }
         }

@@ -88,7 +88,8 @@ impl LineViews {
     }
 
     fn keep(&mut self, at: u64, bytes: &[u8]) -> Result<(), Failure> {
-        if self.carry.len() + bytes.len() > self.record_max {
+        let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        if self.carry.len() + line.len() > self.record_max {
             return Err(Failure::new(
                 Status::RecordTooLong,
                 format!(

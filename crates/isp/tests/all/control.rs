@@ -81,6 +81,8 @@ fn a_cancelled_instruction_ends() {
 /// Instructions that need long for one line of 1 MiB, and the line.
 fn long_work() -> Vec<(Command, Vec<u8>)> {
     const LINE: usize = 1 << 20;
+    // Its states do not fit the caches of the fast searches.
+    const LARGE: &str = "(?:a{1,5000}){1,5}[^a]x|(?:aa?){1,200}b";
     let keys = LINE / 2 / r#"{"a":"#.len();
     let deep = format!("{}1{}\n", r#"{"a":"#.repeat(keys), "}".repeat(keys)).into_bytes();
     let flat = format!("{{\"a\":\"{}\"}}\n", "a".repeat(LINE / 2)).into_bytes();
@@ -95,6 +97,14 @@ fn long_work() -> Vec<(Command, Vec<u8>)> {
         (object(&[vec!["a"; 20_000].join(".")]), deep.clone()),
         (object(&fields), deep),
         (command(json!({"regex": "a[^b]*b|a", "file": "x"})), vec![b'a'; LINE]),
+        (command(json!({"regex": LARGE, "file": "x"})), vec![b'a'; LINE]),
+        (command(json!({"filter": {"regex": LARGE}, "file": "x"})), vec![b'a'; LINE]),
+        (
+            command(
+                json!({"select": ["a"], "where": [["a", "matches", LARGE]], "format": "jsonl", "file": "x"}),
+            ),
+            flat.clone(),
+        ),
         (command(json!({"select": ["a"], "where": conditions, "format": "jsonl", "file": "x"})), flat),
         (command(json!({"aggregate": sums, "format": "jsonl", "file": "x"})), digits),
     ]
@@ -145,6 +155,11 @@ fn the_callers_thread_does_only_short_work() {
         (json!({"regex": "a", "file": "x"}), 20_000),
         (json!({"select": vec!["a"; 20], "format": "jsonl", "file": "x"}), 20_000),
         (json!({"select": ["a"], "format": "jsonl", "file": "x"}), 300_000),
+        (json!({"filter": {"regex": "a{2000}"}, "file": "x"}), 100_000),
+        (
+            json!({"select": ["a"], "where": [["a", "matches", "a{2000}"]], "format": "jsonl", "file": "x"}),
+            100_000,
+        ),
     ];
     for (is_short, (instruction, bytes)) in
         short.iter().map(|case| (true, case)).chain(long.iter().map(|case| (false, case)))

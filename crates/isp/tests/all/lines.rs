@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use regex::bytes::RegexBuilder;
 
 /// Expressions that match empty texts, ends of lines, line feeds, and begin and end of a text.
-const EXPRESSIONS: [&str; 33] = [
+const EXPRESSIONS: [&str; 37] = [
     "a",
     "a+b",
     "^a",
@@ -40,6 +40,10 @@ const EXPRESSIONS: [&str; 33] = [
     r"(?s-u)^.\x00*",
     r"(?U)a+(\s|b)",
     r"(?i)B[^\x00]|\n\n",
+    "a(b+)?",
+    "(?:b{1,3})?$",
+    "(?:a*)?",
+    "(?:(?:ab?)??)+",
 ];
 
 fn naive(expression: &str, data: &[u8], base: usize, positions: usize) -> RegexAnswer {
@@ -124,6 +128,20 @@ fn a_line_that_is_too_long_is_named() {
     let outcome = setting.outcome(&data, Command::Regex(Regex { regex: "b".into(), positions: 1 }), 1 << 20);
     assert_eq!(outcome.status(), Status::RecordTooLong);
     assert!(outcome.result.as_ref().unwrap_err().message.contains("at byte 6 "), "{outcome:?}");
+}
+
+#[test]
+fn a_line_can_have_1_mib_before_its_line_feed() {
+    for (bytes, is_valid) in [(1 << 20, true), ((1 << 20) + 1, false)] {
+        for end in ["", "\n", "\nb\n"] {
+            let data = [vec![b'a'; bytes], end.as_bytes().to_vec()].concat();
+            let setting = Setting { chunk_bytes: 1 << 16, part_bytes: 1 << 16, ..Setting::plain() };
+            let outcome =
+                setting.outcome(&data, Command::Regex(Regex { regex: "a$".into(), positions: 1 }), 1 << 20);
+            let expected = if is_valid { Status::Ok } else { Status::RecordTooLong };
+            assert_eq!(outcome.status(), expected, "{bytes} bytes and {end:?}");
+        }
+    }
 }
 
 #[test]
