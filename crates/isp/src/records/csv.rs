@@ -60,8 +60,9 @@ impl CsvReader {
 }
 
 fn grow<T: Clone + Default>(buffer: &mut Vec<T>) -> Result<(), Failure> {
-    let len = buffer.len() * 2;
-    if len > RECORD_MAX {
+    // The reader asks for room behind the last byte before it sees the end of the record.
+    const LEN_MAX: usize = RECORD_MAX + 1;
+    if buffer.len() == LEN_MAX {
         return Err(Failure::new(
             Status::RecordTooLong,
             format!(
@@ -70,7 +71,7 @@ fn grow<T: Clone + Default>(buffer: &mut Vec<T>) -> Result<(), Failure> {
             ),
         ));
     }
-    buffer.resize(len, T::default());
+    buffer.resize(LEN_MAX.min(buffer.len() * 2), T::default());
     Ok(())
 }
 

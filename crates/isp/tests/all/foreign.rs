@@ -152,6 +152,43 @@ fn python_reads_the_same_records_of_json() {
 }
 
 #[test]
+fn python_compares_numbers_of_both_kinds_alike() {
+    if !program("python3") {
+        return;
+    }
+    let mut rng = SmallRng::seed_from_u64(6);
+    for round in 0..20 {
+        let near = [0, 1 << 53, -(1 << 53), i64::MAX, i64::MIN][round % 5];
+        let mut number = || {
+            let integer = i128::from(near) + rng.random_range(-4..4);
+            match rng.random_range(0..3) {
+                0 => integer.to_string(),
+                1 => format!("{integer}.0"),
+                _ => format!("{:e}", integer as f64 + rng.random_range(-2.0..2.0)),
+            }
+        };
+        let limit = number();
+        let text: String = (0..50).map(|_| format!("{{\"x\":{}}}\n", number())).collect();
+        // Python compares integers with floating-point numbers exactly.
+        let code = format!(
+            "import sys,json\nwhole=lambda s: int(s) if -2**63<=int(s)<2**63 else float(s)\n\
+             read=lambda s: json.loads(s,parse_int=whole)\nlimit=read('{limit}')\n\
+             v=[read(l)['x'] for l in sys.stdin]\nv=[x for x in v if x>limit]\n\
+             print(json.dumps([min(v,default=None),max(v,default=None),len(v)]))"
+        );
+        let json = format!(
+            r#"{{"aggregate":[{{"min":"x"}},{{"max":"x"}},{{"count":"x"}}],"where":[["x",">",{limit}]],"format":"jsonl","file":"x"}}"#
+        );
+        let Answer::Aggregate(found) = answer(&json, text.as_bytes()) else { panic!() };
+        assert_eq!(
+            python(&code, text.as_bytes()),
+            serde_json::json!(found.groups[0].values),
+            "{limit} {text}"
+        );
+    }
+}
+
+#[test]
 fn python_computes_the_same_exact_sums_and_means() {
     if !program("python3") {
         return;

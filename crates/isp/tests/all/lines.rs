@@ -136,10 +136,13 @@ fn a_line_can_have_1_mib_before_its_line_feed() {
         for end in ["", "\n", "\nb\n"] {
             let data = [vec![b'a'; bytes], end.as_bytes().to_vec()].concat();
             let setting = Setting { chunk_bytes: 1 << 16, part_bytes: 1 << 16, ..Setting::plain() };
-            let outcome =
-                setting.outcome(&data, Command::Regex(Regex { regex: "a$".into(), positions: 1 }), 1 << 20);
-            let expected = if is_valid { Status::Ok } else { Status::RecordTooLong };
-            assert_eq!(outcome.status(), expected, "{bytes} bytes and {end:?}");
+            let csv = r#"{"select":["1"],"format":"csv","header":false,"file":"x"}"#;
+            let csv = frit_isp::text::parse(csv.as_bytes()).unwrap().command;
+            for command in [Command::Regex(Regex { regex: "a$".into(), positions: 1 }), csv] {
+                let outcome = setting.outcome(&data, command, 4 << 20);
+                let expected = if is_valid { Status::Ok } else { Status::RecordTooLong };
+                assert_eq!(outcome.status(), expected, "{bytes} bytes and {end:?}");
+            }
         }
     }
 }
