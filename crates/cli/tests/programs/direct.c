@@ -1,17 +1,12 @@
 /* Checks of frit exec: what programs do with descriptors, signals, threads and processes. The argument
    is a file in the mount, which is made. Exit code 0: all as on any file system. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -19,27 +14,11 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define SIZE (1 << 20)
-#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s (errno %d)\n", __func__, __LINE__, #x, errno); exit(1); } } while (0)
+#include "check.h"
 
-static const char *path;
-static unsigned char expected[SIZE];
 extern char **environ;
-
-static unsigned char byte_at(size_t at) { return at * 7 + (at >> 8) * 13 + 1; }
-
-/* An open file whose next accesses are direct. */
-static int fresh(int flags) {
-    int fd = open(path, flags);
-    char buffer[16];
-    CHECK(fd >= 0);
-    for (int i = 0; i < 20 && (flags & O_ACCMODE) != O_WRONLY; i++) CHECK(pread(fd, buffer, 16, i * 16) == 16);
-    return fd;
-}
-
-static void has(const void *bytes, size_t len, size_t at) { CHECK(memcmp(bytes, expected + at, len) == 0); }
 
 static void positions(void) {
     int fd = fresh(O_RDWR), copy;
@@ -633,17 +612,10 @@ static void growth_by_threads(void) {
 
 int main(int count, char **arguments) {
     CHECK(count == 2);
-    path = arguments[1];
+    make_file(arguments[1]);
     snprintf(grown_path, sizeof grown_path, "%s.grown", path);
-    for (size_t i = 0; i < SIZE; i++) expected[i] = byte_at(i);
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
-    CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
     positions(), vectors(), bad_buffers(), handlers(), reused_numbers(), appends(), processes();
     in_the_library(), times(), threads(), in_handlers(), growth(), growth_by_threads();
-    static unsigned char all[SIZE];
-    fd = fresh(O_RDONLY);
-    CHECK(pread(fd, all, SIZE, 0) == SIZE);
-    has(all, SIZE, 0);
-    puts("all as expected");
+    check_file();
     return 0;
 }

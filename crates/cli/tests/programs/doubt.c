@@ -2,15 +2,10 @@
    and jumps out of signal handlers. The argument is a file in the mount, which is made. Exit code 0: all as on any
    file system. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -20,24 +15,11 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SIZE (1 << 20)
 /* Lines of a log. */
 #define LINES 800
-#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s (errno %d)\n", __func__, __LINE__, #x, errno); exit(1); } } while (0)
-
-static const char *path;
-static unsigned char expected[SIZE];
-
-/* An open file whose next accesses are direct. */
-static int fresh(int flags) {
-    int fd = open(path, flags);
-    char buffer[16];
-    CHECK(fd >= 0);
-    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 16, i * 16) == 16);
-    return fd;
-}
+#include "check.h"
 
 static char *at_end_of_page(size_t len) {
     char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -420,15 +402,10 @@ static void fault_handlers(void) {
 
 int main(int count, char **arguments) {
     CHECK(count == 2);
-    path = arguments[1];
+    make_file(arguments[1]);
     snprintf(log_path, sizeof log_path, "%s.log", path);
-    for (size_t i = 0; i < SIZE; i++) expected[i] = i * 7 + (i >> 8) * 13 + 1;
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
-    CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
-    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves(), shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
-    static unsigned char all[SIZE];
-    fd = fresh(O_RDONLY);
-    CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);
-    puts("all as expected");
+    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves();
+    shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
+    check_file();
     return 0;
 }

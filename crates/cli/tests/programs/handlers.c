@@ -1,33 +1,15 @@
 /* Checks of frit exec: threads that end inside of an access, processes that begin there, and children of vfork(2)
-   beside others. The arguments are a file in
-   the mount, which is made, and what is checked. Exit code 0: all as on any file system. */
+   beside others. The arguments are a file in the mount, which is made, and what is checked. Exit code 0: all as on
+   any file system. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define SIZE (4 << 20)
 #define PAGE 4096
-#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s (errno %d)\n", __func__, __LINE__, #x, errno); exit(1); } } while (0)
-
-static const char *path;
-static unsigned char expected[SIZE];
-
-/* An open file whose next accesses are direct. */
-static int fresh(int flags) {
-    int fd = open(path, flags);
-    char buffer[16];
-    CHECK(fd >= 0);
-    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 16, i * 16) == 16);
-    return fd;
-}
+#include "check.h"
 
 /* A thread that ends in a copy leaves nothing in the way of others: neither its access, for which a truncation would
    wait, nor the lock of writers, without which writes go through the mount. */
@@ -237,16 +219,10 @@ static void vforks_at_once(void) {
 
 int main(int count, char **arguments) {
     CHECK(count == 3);
-    path = arguments[1];
-    for (size_t i = 0; i < SIZE; i++) expected[i] = i * 7 + (i >> 8) * 13 + 1;
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
-    CHECK(fd >= 0 && write(fd, expected, SIZE) == SIZE && close(fd) == 0);
+    make_file(arguments[1]);
     if (strcmp(arguments[2], "threads") == 0) ended_threads();
     if (strcmp(arguments[2], "forks") == 0) forks_in_accesses();
     if (strcmp(arguments[2], "vforks") == 0) vforks_at_once();
-    static unsigned char all[SIZE];
-    fd = fresh(O_RDONLY);
-    CHECK(pread(fd, all, SIZE, 0) == SIZE && memcmp(all, expected, SIZE) == 0);
-    puts("all as expected");
+    check_file();
     return 0;
 }
