@@ -29,7 +29,8 @@ impl Directory {
 impl Resolver for Directory {
     fn source(&self, target: &Target) -> Result<Arc<dyn Source>, ResolveError> {
         let Target::Name(name) = target else { return Err(ResolveError::Denied) };
-        let found = self.0.get(name.to_str().unwrap()).ok_or(ResolveError::NotFound)?;
+        // A name in the binary form need not be UTF-8.
+        let found = name.to_str().and_then(|name| self.0.get(name)).ok_or(ResolveError::NotFound)?;
         Ok(Arc::<Pieces>::clone(found))
     }
 
