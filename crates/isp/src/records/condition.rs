@@ -180,6 +180,14 @@ impl Test {
         matches!(&self.value, TestValue::Pattern(matcher) if matcher.is_complex())
     }
 
+    /// Returns the largest range that the caller's thread scans itself.
+    pub(crate) fn inline_bytes(&self, usual: u64) -> u64 {
+        match &self.value {
+            TestValue::Pattern(matcher) => matcher.inline_bytes(usual),
+            _ => usual,
+        }
+    }
+
     /// Compares a value with that of the condition, if it is no expression.
     fn compares(&self, cell: &Cell<'_>) -> bool {
         match &self.value {

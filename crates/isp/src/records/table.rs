@@ -99,7 +99,8 @@ impl Table {
 
     /// Returns the largest range that the caller's thread scans itself.
     pub(crate) fn inline_bytes(&self, usual: u64) -> u64 {
-        if self.is_expensive() { usual / self.cost().max(EXPENSIVE) as u64 } else { usual }
+        let usual = if self.cost() > EXPENSIVE { usual / self.cost() as u64 } else { usual };
+        self.tests.iter().fold(usual, |bytes, test| test.inline_bytes(bytes))
     }
 
     /// Fails if the scan has to stop. Computations on fields ask as well, since they can be many and the
