@@ -42,13 +42,16 @@ impl Control {
 
     /// Waits for foreground requests. A scan that has to stop fails.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.pass(&|| self.ticket.is_cancelled() || self.stopped.load(Ordering::Relaxed))
+        self.pass(&|| self.has_to_stop())
     }
 
     /// Fails if the scan has to stop. It does not wait, and so serves while the source is read.
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
-        let has_to_stop = self.stopped.load(Ordering::Relaxed) || self.ticket.is_cancelled();
-        if has_to_stop { Err(cancelled()) } else { Ok(()) }
+        if self.has_to_stop() { Err(cancelled()) } else { Ok(()) }
+    }
+
+    fn has_to_stop(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.ticket.is_cancelled()
     }
 
     /// Waits for foreground requests. It fails only if the instruction is cancelled, and so also serves

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
-use regex_automata::{Anchored, Input, MatchError, MatchKind};
+use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::Hir;
 use std::ops::Range;
 
@@ -102,7 +102,7 @@ impl Stepping {
     ) -> Result<Option<usize>, Failure> {
         let (dfa, cache) = (&self.forward, &mut caches.forward);
         let start = dfa.start_state_forward(cache, &Input::new(text).range(from..));
-        let mut state = start.map_err(|error| failed(&error, text))?;
+        let mut state = start.map_err(|_| too_long(text))?;
         let mut last = None;
         // A state tells a match that ended before the last byte.
         for at in from..=text.len() {
@@ -113,7 +113,7 @@ impl Stepping {
                 Some(byte) => dfa.next_state(cache, state, *byte),
                 None => dfa.next_eoi_state(cache, state),
             };
-            state = next.map_err(|_| failed(&MatchError::gave_up(at), text))?;
+            state = next.map_err(|_| too_long(text))?;
             if state.is_match() {
                 last = Some(at);
                 if earliest {
@@ -136,7 +136,7 @@ impl Stepping {
     ) -> Result<usize, Failure> {
         let (dfa, cache) = (&self.reverse, &mut caches.reverse);
         let input = Input::new(text).range(range.clone()).anchored(Anchored::Yes);
-        let mut state = dfa.start_state_reverse(cache, &input).map_err(|error| failed(&error, text))?;
+        let mut state = dfa.start_state_reverse(cache, &input).map_err(|_| too_long(text))?;
         let mut first = range.end;
         for at in (range.start..=range.end).rev() {
             if (range.end - at).is_multiple_of(CHECK_BYTES) {
@@ -147,7 +147,7 @@ impl Stepping {
                 Some(before) => dfa.next_state(cache, state, text[before]),
                 None => dfa.next_eoi_state(cache, state),
             };
-            state = next.map_err(|_| failed(&MatchError::gave_up(at), text))?;
+            state = next.map_err(|_| too_long(text))?;
             if state.is_match() {
                 first = at;
             } else if ends(state, text)? {
@@ -161,12 +161,12 @@ impl Stepping {
 /// Returns `true` if a search ends with a state.
 fn ends(state: LazyStateID, text: &[u8]) -> Result<bool, Failure> {
     if state.is_quit() {
-        return Err(failed(&MatchError::quit(0, 0), text));
+        return Err(too_long(text));
     }
     Ok(state.is_dead())
 }
 
-fn failed(_: &MatchError, text: &[u8]) -> Failure {
+fn too_long(text: &[u8]) -> Failure {
     Failure::new(
         Status::RecordTooLong,
         format!(
