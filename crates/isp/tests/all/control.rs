@@ -78,11 +78,12 @@ fn a_cancelled_instruction_ends() {
     }
 }
 
+/// Expression whose states do not fit the caches of the fast searches.
+const LARGE: &str = "(?:a{1,5000}){1,5}[^a]x|(?:aa?){1,200}b";
+
 /// Instructions that need long for one line of 1 MiB, and the line.
 fn long_work() -> Vec<(Command, Vec<u8>)> {
     const LINE: usize = 1 << 20;
-    // Its states do not fit the caches of the fast searches.
-    const LARGE: &str = "(?:a{1,5000}){1,5}[^a]x|(?:aa?){1,200}b";
     let keys = LINE / 2 / r#"{"a":"#.len();
     let deep = format!("{}1{}\n", r#"{"a":"#.repeat(keys), "}".repeat(keys)).into_bytes();
     let flat = format!("{{\"a\":\"{}\"}}\n", "a".repeat(LINE / 2)).into_bytes();
@@ -124,6 +125,55 @@ fn a_long_line_ends_with_its_cancellation() {
             std::mem::forget(engine);
             panic!("{}", &shown[..200.min(shown.len())]);
         }
+    }
+}
+
+/// File with a lock that each read holds.
+struct Locked(Pieces, Mutex<()>);
+
+impl Source for Locked {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        let _held = self.1.lock();
+        self.0.read(at, len, each)
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn a_long_search_holds_no_lock_of_the_file() {
+    let text = "a".repeat(1 << 19);
+    for (instruction, line) in [
+        (json!({"regex": LARGE, "file": "x"}), format!("{text}\n")),
+        (json!({"filter": {"regex": LARGE}, "file": "x"}), format!("{text}\n")),
+        (
+            json!({"select": ["a"], "where": [["a", "matches", LARGE]], "format": "jsonl", "file": "x"}),
+            format!("{{\"a\":\"{text}\"}}\n"),
+        ),
+        (
+            json!({"aggregate": [{"max": "a"}], "where": [["a", "matches", LARGE]], "format": "jsonl", "file": "x"}),
+            format!("{{\"a\":\"{text}\"}}\n"),
+        ),
+    ] {
+        let engine = Engine::new(EngineOptions { threads: 1, ..EngineOptions::default() });
+        let source = Arc::new(Locked(Pieces::new(line.clone(), &[]), Mutex::default()));
+        let command = frit_isp::text::parse(instruction.to_string().as_bytes()).unwrap().command;
+        let ticket = engine.submit(request(Arc::<Locked>::clone(&source), command));
+        let reads = line.len().div_ceil(EngineOptions::default().chunk_bytes) as u64;
+        // The last read has passed the end of the line on.
+        let is_free = (0..2000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            source.0.reads.load(Ordering::SeqCst) == reads && source.1.try_lock().is_some()
+        });
+        let is_searching = !ticket.is_complete();
+        ticket.cancel();
+        assert!(is_free && is_searching, "{instruction}");
     }
 }
 
