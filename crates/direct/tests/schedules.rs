@@ -61,6 +61,8 @@ mod host {
     pub(crate) struct Process {
         kernel: std::sync::Mutex<[Option<Arc<File>>; FDS]>,
         library: [AtomicU64; FDS],
+        /// The table of a child of fork(2), whose descriptors are the same open files.
+        library_of_child: [AtomicU64; FDS],
         /// There are no threads to wait for.
         pub(crate) is_alone: AtomicBool,
     }
@@ -104,10 +106,17 @@ mod host {
             let address = position.map_or(0, |position| std::ptr::from_ref(position) as u64);
             self.library[fd].store(address, Ordering::SeqCst);
         }
+
+        pub(crate) fn enter_in_child(&self, fd: Fd, position: &Position) {
+            self.library_of_child[fd].store(std::ptr::from_ref(position) as u64, Ordering::SeqCst);
+        }
     }
 
     pub(crate) fn is_position_of(fd: Fd, position: &Position) -> bool {
-        Process::get().library[fd].load(Ordering::SeqCst) == std::ptr::from_ref(position) as u64
+        let (process, address) = (Process::get(), std::ptr::from_ref(position) as u64);
+        [&process.library, &process.library_of_child]
+            .iter()
+            .any(|table| table[fd].load(Ordering::SeqCst) == address)
     }
 
     pub(crate) fn seek(fd: Fd, at: i64) {
@@ -310,9 +319,11 @@ fn a_closed_descriptor_is_left_alone() {
     shuttle::check_pct(body, TRIED, 3);
 }
 
-/// A child of fork(2) finds the positions of its parent at any moment, but not the threads that move them.
+/// A child of fork(2) finds the positions of its parent at any moment, but not the threads that move them. It shares
+/// open files that its parent had not given to the kernel before the fork, because it was opening them: it moves no
+/// position that its parent uses.
 #[test]
-fn a_child_waits_for_no_thread_of_its_parent() {
+fn a_child_waits_for_no_thread_of_its_parent_and_moves_no_position() {
     let body = || {
         let process = Process::begin();
         let (file, position) = (process.open(FD), Arc::new(Position::default()));
@@ -320,27 +331,41 @@ fn a_child_waits_for_no_thread_of_its_parent() {
         let parent = {
             let (file, position) = (Arc::clone(&file), Arc::clone(&position));
             shuttle::thread::spawn(move || {
-                read(FD, &position, &file);
-                position.show(FD, || {});
-                position.in_kernel(FD, || file.read());
-                read(FD, &position, &file);
-                position.give(FD, || {});
+                for _ in 0..3 {
+                    match thread_rng().gen_range(0..4) {
+                        0 => position.show(FD, || {}),
+                        1 => position.give(FD, || {}),
+                        2 => position.in_kernel(FD, || file.read()),
+                        _ => read(FD, &position, &file),
+                    }
+                }
             })
         };
-        let child = position.forked();
-        parent.join().unwrap();
-
-        process.enter(FD, Some(&child));
-        process.is_alone.store(true, Ordering::SeqCst);
-        child.end_move();
-        match thread_rng().gen_range(0..4) {
-            0 => child.show(FD, || {}),
-            1 => read(FD, &child, &file),
-            2 => child.in_kernel(FD, || file.read()),
-            _ => child.wait_for_move(),
+        let child = Arc::new(position.forked());
+        process.enter_in_child(FD, &child);
+        child.begin_child();
+        let is_ended = thread_rng().gen_bool(0.5);
+        if is_ended {
+            parent.join().unwrap();
+            process.is_alone.store(true, Ordering::SeqCst);
+            use_in_child(&child);
+        } else {
+            use_in_child(&child);
+            parent.join().unwrap();
         }
-        child.give(FD, || {});
         assert!(child.is_given());
+        check_end(FD, &position, &file);
     };
     shuttle::check_random(body, TRIED);
+    shuttle::check_pct(body, TRIED / 4, 3);
+}
+
+fn use_in_child(position: &Position) {
+    match thread_rng().gen_range(0..4) {
+        0 => position.show(FD, || {}),
+        1 => assert!(position.get_back(FD).is_none()),
+        2 => position.in_kernel(FD, || {}),
+        _ => position.wait_for_move(),
+    }
+    position.give(FD, || {});
 }

@@ -239,6 +239,61 @@ static void forks_beside_moves(void) {
     for (int i = 0; i < 3; i++) pthread_join(all[i], 0);
 }
 
+/* A file that one thread opens while another one forks: parent and child share its position. */
+enum { CLOSED = -1, ROUNDS = 300 };
+static int opened_fd = CLOSED, may_read, may_close;
+static void *opens(void *unused) {
+    (void)unused;
+    for (int round = 0; round < ROUNDS; round++) {
+        int fd = open(path, O_RDONLY);
+        __atomic_store_n(&opened_fd, fd, __ATOMIC_SEQ_CST);
+        while (!__atomic_exchange_n(&may_read, 0, __ATOMIC_SEQ_CST)) usleep(20);
+        char buffer[10];
+        for (int i = 0; i < 12; i++) CHECK(read(fd, buffer, 10) == 10);
+        __atomic_store_n(&opened_fd, CLOSED, __ATOMIC_SEQ_CST);
+        while (!__atomic_load_n(&may_close, __ATOMIC_SEQ_CST)) usleep(20);
+        CHECK(close(fd) == 0);
+        __atomic_store_n(&may_close, 0, __ATOMIC_SEQ_CST);
+    }
+    return 0;
+}
+
+static int fd_of_other(int is_open) {
+    int fd;
+    while (((fd = __atomic_load_n(&opened_fd, __ATOMIC_SEQ_CST)) != CLOSED) != is_open) usleep(10);
+    return fd;
+}
+
+static void opens_beside_forks(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, 0, opens, 0) == 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        int gate[2], fd, status;
+        CHECK(pipe(gate) == 0);
+        usleep(round * 7 % 300);
+        pid_t child = fork();
+        if (child == 0) {
+            char buffer[10];
+            /* It reads if it has the file, whose number comes later. */
+            CHECK(close(gate[1]) == 0 && read(gate[0], &fd, sizeof fd) == sizeof fd);
+            int has_file = lseek(fd, 0, SEEK_CUR) >= 0;
+            for (int i = 0; has_file && i < 12; i++) CHECK(read(fd, buffer, 10) == 10);
+            _exit(has_file ? 0 : 2);
+        }
+        fd = fd_of_other(1);
+        CHECK(child > 0 && write(gate[1], &fd, sizeof fd) == sizeof fd);
+        __atomic_store_n(&may_read, 1, __ATOMIC_SEQ_CST);
+        CHECK(waitpid(child, &status, 0) == child && (status == 0 || WEXITSTATUS(status) == 2));
+        fd_of_other(0);
+        CHECK(lseek(fd, 0, SEEK_CUR) == (status == 0 ? 240 : 120));
+        /* The next child has none of the descriptors of this round. */
+        __atomic_store_n(&may_close, 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(&may_close, __ATOMIC_SEQ_CST)) usleep(20);
+        close(gate[0]), close(gate[1]);
+    }
+    pthread_join(thread, 0);
+}
+
 /* Calls that show the position to the kernel do not change it. */
 static void *asks_for_locks(void *unused) {
     (void)unused;
@@ -404,7 +459,7 @@ int main(int count, char **arguments) {
     CHECK(count == 2);
     make_file(arguments[1]);
     snprintf(log_path, sizeof log_path, "%s.log", path);
-    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves();
+    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves(), opens_beside_forks();
     shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
     check_file();
     return 0;

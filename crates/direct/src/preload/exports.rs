@@ -5,7 +5,7 @@ use super::calls::{
     vector, vector_at_position, vector_with_flags, write_at_position,
 };
 use super::files::{demote_all, duplicated, forget, get, give_up, give_up_range, opened};
-use super::process;
+use super::process::{self, Opening};
 use super::sys::{self, Fd, IoVec, next, set_errno};
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -28,15 +28,16 @@ macro_rules! stand_in {
 /// As for the function of the C library.
 #[cfg_attr(frit_preload, unsafe(export_name = "_Fork"))]
 pub unsafe extern "C" fn fork_for_handlers() -> c_int {
-    demote_all();
-    process::forked(next!(_Fork() -> c_int))
+    process::fork(|| next!(_Fork() -> c_int))
 }
 
-/// Enters a descriptor after a successful call.
-fn entered(fd: Fd, flags: c_int) -> Fd {
+/// Opens a file by `call`, and enters its descriptor.
+fn entered(flags: c_int, call: impl FnOnce() -> Fd) -> Fd {
+    let opening = Opening::begin();
+    let fd = call();
     if fd >= 0 {
         let errno = sys::errno();
-        opened(fd, flags);
+        opened(fd, flags, &opening);
         set_errno(errno);
     }
     fd
@@ -46,34 +47,34 @@ fn entered(fd: Fd, flags: c_int) -> Fd {
 // are passed like others (System V ABI of x86-64).
 stand_in! {
     fn open(path: *const u8, flags: c_int, mode: c_uint) -> c_int {
-        entered(next!(open(path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+        entered(flags, || next!(open(path: *const u8, flags: c_int, mode: c_uint) -> c_int))
     }
     fn open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int {
-        entered(next!(open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+        entered(flags, || next!(open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int))
     }
     fn openat(dir: Fd, path: *const u8, flags: c_int, mode: c_uint) -> c_int {
-        entered(next!(openat(dir: Fd, path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+        entered(flags, || next!(openat(dir: Fd, path: *const u8, flags: c_int, mode: c_uint) -> c_int))
     }
     fn openat64(dir: Fd, path: *const u8, flags: c_int, mode: c_uint) -> c_int {
-        entered(next!(openat64(dir: Fd, path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+        entered(flags, || next!(openat64(dir: Fd, path: *const u8, flags: c_int, mode: c_uint) -> c_int))
     }
     fn creat(path: *const u8, mode: c_uint) -> c_int {
-        entered(next!(creat(path: *const u8, mode: c_uint) -> c_int), sys::O_WRONLY | sys::O_CREAT | sys::O_TRUNC)
+        entered(sys::O_WRONLY | sys::O_CREAT | sys::O_TRUNC, || next!(creat(path: *const u8, mode: c_uint) -> c_int))
     }
     fn creat64(path: *const u8, mode: c_uint) -> c_int {
-        entered(next!(creat64(path: *const u8, mode: c_uint) -> c_int), sys::O_WRONLY | sys::O_CREAT | sys::O_TRUNC)
+        entered(sys::O_WRONLY | sys::O_CREAT | sys::O_TRUNC, || next!(creat64(path: *const u8, mode: c_uint) -> c_int))
     }
     fn __open_2(path: *const u8, flags: c_int) -> c_int {
-        entered(next!(__open_2(path: *const u8, flags: c_int) -> c_int), flags)
+        entered(flags, || next!(__open_2(path: *const u8, flags: c_int) -> c_int))
     }
     fn __open64_2(path: *const u8, flags: c_int) -> c_int {
-        entered(next!(__open64_2(path: *const u8, flags: c_int) -> c_int), flags)
+        entered(flags, || next!(__open64_2(path: *const u8, flags: c_int) -> c_int))
     }
     fn __openat_2(dir: Fd, path: *const u8, flags: c_int) -> c_int {
-        entered(next!(__openat_2(dir: Fd, path: *const u8, flags: c_int) -> c_int), flags)
+        entered(flags, || next!(__openat_2(dir: Fd, path: *const u8, flags: c_int) -> c_int))
     }
     fn __openat64_2(dir: Fd, path: *const u8, flags: c_int) -> c_int {
-        entered(next!(__openat64_2(dir: Fd, path: *const u8, flags: c_int) -> c_int), flags)
+        entered(flags, || next!(__openat64_2(dir: Fd, path: *const u8, flags: c_int) -> c_int))
     }
 
     fn close(fd: Fd) -> c_int {
@@ -252,10 +253,10 @@ stand_in! {
     }
     // Names that the C library exports for other libraries.
     fn __open(path: *const u8, flags: c_int, mode: c_uint) -> c_int {
-        entered(next!(__open(path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+        entered(flags, || next!(__open(path: *const u8, flags: c_int, mode: c_uint) -> c_int))
     }
     fn __open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int {
-        entered(next!(__open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int), flags)
+        entered(flags, || next!(__open64(path: *const u8, flags: c_int, mode: c_uint) -> c_int))
     }
     fn __close(fd: Fd) -> c_int {
         forget(fd);
@@ -302,20 +303,16 @@ stand_in! {
         next!(clone(run: *const c_void, stack: *mut c_void, flags: c_int, argument: *mut c_void, a: usize, b: usize, c: usize) -> c_int)
     }
     fn fork() -> c_int {
-        demote_all();
-        process::forked(next!(fork() -> c_int))
+        process::fork(|| next!(fork() -> c_int))
     }
     fn __fork() -> c_int {
-        demote_all();
-        process::forked(next!(__fork() -> c_int))
+        process::fork(|| next!(__fork() -> c_int))
     }
     fn forkpty(terminal: *mut c_int, name: *mut u8, modes: *const c_void, size: *const c_void) -> c_int {
-        demote_all();
-        process::forked(next!(forkpty(terminal: *mut c_int, name: *mut u8, modes: *const c_void, size: *const c_void) -> c_int))
+        process::fork(|| next!(forkpty(terminal: *mut c_int, name: *mut u8, modes: *const c_void, size: *const c_void) -> c_int))
     }
     fn daemon(stays: c_int, keeps: c_int) -> c_int {
-        demote_all();
-        process::forked(next!(daemon(stays: c_int, keeps: c_int) -> c_int))
+        process::fork(|| next!(daemon(stays: c_int, keeps: c_int) -> c_int))
     }
     fn unshare(flags: c_int) -> c_int {
         const CLONE_FILES: c_int = 0x400;

@@ -4,7 +4,7 @@
 
 use super::mounts::{self, Mount};
 use super::position::Position;
-use super::process::{self, Exclusive};
+use super::process::{self, Exclusive, Opening};
 use super::slots;
 use super::status::file_status;
 use super::sys::{self, Fd};
@@ -109,7 +109,7 @@ pub(super) fn get(fd: Fd) -> Option<&'static Open> {
 }
 
 /// Enters a descriptor that open(2) has just returned.
-pub(super) fn opened(fd: Fd, flags: c_int) {
+pub(super) fn opened(fd: Fd, flags: c_int, opening: &Opening) {
     const REGULAR: u32 = 0o100_000;
     const TYPE: u32 = 0o170_000;
     let access = flags & sys::O_ACCMODE;
@@ -140,8 +140,12 @@ pub(super) fn opened(fd: Fd, flags: c_int) {
     open.wait.store(ACCESSES_MIN, Ordering::Relaxed);
     open.direct.store(0, Ordering::Relaxed);
     open.mount.store(std::ptr::from_ref(mount).cast_mut(), Ordering::Relaxed);
-    HIGHEST.fetch_max(fd as usize + 1, Ordering::AcqRel);
-    TABLE[fd as usize].store(std::ptr::from_ref(open).cast_mut(), Ordering::Release);
+    HIGHEST.fetch_max(fd as usize + 1, Ordering::SeqCst);
+    TABLE[fd as usize].store(std::ptr::from_ref(open).cast_mut(), Ordering::SeqCst);
+    // In this order: a fork begins before positions are given to the kernel.
+    if opening.is_in_child() {
+        open.demote(fd);
+    }
 }
 
 /// Number of open files that are allocated at once.
@@ -199,6 +203,8 @@ pub(super) fn forget(fd: Fd) {
 pub(super) fn give_up(fd: Fd) {
     if let Some(open) = get(fd) {
         let errno = sys::errno();
+        // In a child of fork(2), the positions are those of the kernel.
+        process::is_active();
         open.demote(fd);
         forget(fd);
         sys::set_errno(errno);
@@ -214,12 +220,12 @@ pub(super) fn give_up_range(first: u32, last: u32) {
 }
 
 /// Puts the table in order in a child of fork(2): moves of other threads of the parent never end.
-pub(super) fn end_moves() {
+pub(super) fn begin_child() {
     for open in &TABLE[..HIGHEST.load(Ordering::Acquire)] {
         let open = open.load(Ordering::Acquire);
         if !open.is_null() {
             // SAFETY: memory of open files is never freed.
-            unsafe { &*open }.position.end_move();
+            unsafe { &*open }.position.begin_child();
         }
     }
 }
@@ -252,8 +258,8 @@ pub(super) fn demote_all() {
         return;
     }
     let errno = sys::errno();
-    for (fd, open) in TABLE[..HIGHEST.load(Ordering::Acquire)].iter().enumerate() {
-        let open = open.load(Ordering::Acquire);
+    for (fd, open) in TABLE[..HIGHEST.load(Ordering::SeqCst)].iter().enumerate() {
+        let open = open.load(Ordering::SeqCst);
         if !open.is_null() {
             // SAFETY: memory of open files is never freed.
             unsafe { &*open }.demote(fd as Fd);

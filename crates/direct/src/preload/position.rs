@@ -214,10 +214,11 @@ impl Position {
         found
     }
 
-    /// Gives the position to the kernel in a child of fork(2), if another thread of the parent was moving it.
-    pub(super) fn end_move(&self) {
+    /// Gives the position to the kernel in a child of fork(2). The parent has done so, or does it after the fork: its
+    /// position is left alone.
+    pub(super) fn begin_child(&self) {
         self.forget_calls();
-        let _ = self.at.compare_exchange(MOVING, KERNEL, Ordering::SeqCst, Ordering::SeqCst);
+        self.at.store(KERNEL, Ordering::SeqCst);
     }
 
     /// Returns the position that a child of fork(2) has now.

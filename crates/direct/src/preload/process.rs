@@ -3,7 +3,7 @@
 use super::thread::{self, Thread};
 use super::{files, sys};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Phase of the process.
 const FORKED: u32 = 0;
@@ -87,11 +87,10 @@ fn check_phase() -> bool {
 
 /// Puts the only thread of a child of fork(2) in order. What others held in the parent is free here.
 fn begin_child() {
-    let thread = Thread::get();
-    thread.separate_access();
-    thread.calls_vfork.set(false);
+    Thread::get().calls_vfork.set(false);
     BUSY.store(false, Ordering::Release);
-    files::end_moves();
+    FORKS.store(0, Ordering::SeqCst);
+    files::begin_child();
     ANCESTORS.fetch_add(1, Ordering::AcqRel);
     PROCESS.store(sys::process(), Ordering::Relaxed);
 }
@@ -117,15 +116,44 @@ fn active_or_off() -> u32 {
     if IS_OFF.load(Ordering::Acquire) { OFF } else { ACTIVE }
 }
 
-/// Puts a child of fork(2) in order before it returns from the call: a handler that called it may have interrupted an
-/// access.
-pub(super) fn forked(child: c_int) -> c_int {
+/// Calls of fork(2): the number of those that have begun, and in the lower half the number of those in progress.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Makes a call of fork(2). Before, all positions are given to the kernel. The child is in order when it returns.
+pub(super) fn fork(call: impl FnOnce() -> c_int) -> c_int {
+    FORKS.fetch_add(1 << 32 | 1, Ordering::SeqCst);
+    files::demote_all();
+    let child = call();
+    let errno = sys::errno();
     if child == 0 {
-        let errno = sys::errno();
         is_active();
-        sys::set_errno(errno);
+    } else {
+        FORKS.fetch_sub(1, Ordering::SeqCst);
     }
+    sys::set_errno(errno);
     child
+}
+
+/// Time at which a file is opened, among calls of fork(2).
+pub(super) struct Opening(u64);
+
+impl Opening {
+    /// The file is not open yet.
+    pub(super) fn begin() -> Self {
+        Self(FORKS.load(Ordering::SeqCst))
+    }
+
+    /// Returns `true` if a child may have the open file, which was not yet in the table before the fork.
+    pub(super) fn is_in_child(&self) -> bool {
+        let now = FORKS.load(Ordering::SeqCst);
+        now != self.0 || now as u32 > 0
+    }
+}
+
+/// Returns `true` if this process does not use the memory of another one, as a child of vfork(2) does.
+pub(super) fn has_own_memory() -> bool {
+    is_active();
+    !is_other_process()
 }
 
 /// Notes that this thread calls vfork(2).
