@@ -205,19 +205,21 @@ fn handlers(p: &Place, subject: &str) -> String {
 }
 
 #[test]
-fn a_thread_that_ends_within_an_access_leaves_nothing_behind() {
+fn a_thread_that_ends_while_it_writes_leaves_nothing_behind() {
     let Some(p) = Place::new(&[]) else { return };
     let said = handlers(&p, "threads");
     let (_, writes, through) = report(&said);
-    // Each of 40 open files asks for a lease after 8 accesses.
-    assert!(writes > 3500 && through < 450, "{said}");
+    // Each of 40 open files asks for a lease after 8 accesses. Threads that can be canceled at any instruction have no
+    // direct access.
+    assert!(writes > 3500 && through < 800, "{said}");
 }
 
 #[test]
-fn a_child_that_is_forked_within_an_access_completes_it_apart() {
+fn handlers_of_signals_find_whole_writes() {
     let Some(p) = Place::new(&[]) else { return };
-    let said = handlers(&p, "forks");
-    assert!(said.contains("forks in 4 of 4 accesses"), "{said}");
+    let said = handlers(&p, "signals");
+    let (reads, writes, _) = report(&said);
+    assert!(reads > 1000 && writes > 100, "{said}");
 }
 
 #[test]

@@ -94,6 +94,18 @@ static void bad_buffers(void) {
     got = pwrite(fd, page, 8192, 0);
     CHECK(got == 4096 || (got == -1 && errno == EFAULT));
     munmap(page, 4096);
+    /* Long copies end at the byte. */
+    for (int tail = 0; tail < 130; tail++) {
+        char *pages = mmap(0, 17 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(munmap(pages + 16 * 4096, 4096) == 0);
+        char *part = pages + 16 * 4096 - 40000 - tail;
+        memcpy(part, expected + tail, 40000 + tail);
+        CHECK(pwrite(fd, part, 60000, tail) == 40000 + tail);
+        memset(part, 0, 40000 + tail);
+        CHECK(pread(fd, part, 60000, tail) == 40000 + tail);
+        has(part, 40000 + tail, tail);
+        munmap(pages, 16 * 4096);
+    }
     /* Read-only memory. */
     page = mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pread(fd, page, 100, 0) == -1 && errno == EFAULT);

@@ -1,8 +1,9 @@
-/* Checks of frit exec: threads that end inside of an access, processes that begin there, and children of vfork(2)
+/* Checks of frit exec: threads that end during an access, handlers of signals that arrive then, and children of vfork(2)
    beside others. The arguments are a file in the mount, which is made, and what is checked. Exit code 0: all as on
    any file system. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -11,18 +12,18 @@
 #define PAGE 4096
 #include "check.h"
 
-/* A thread that ends in a copy leaves nothing in the way of others: neither its access, for which a truncation would
-   wait, nor the lock of writers, without which writes go through the mount. */
+/* A thread that ends while it copies leaves nothing in the way of others: neither its access, for which a truncation
+   would wait, nor the lock of writers, without which writes go through the mount. */
 static int used_fd;
 static volatile int is_copying, is_cleaned;
-static void cleans(void *is_canceled) {
+static void cleans(void *unused) {
+    (void)unused;
     char buffer[16];
-    /* Whoever is canceled is within its access until it has ended. */
-    is_cleaned = is_canceled || pread(used_fd, buffer, 16, 0) == 16 && memcmp(buffer, expected, 16) == 0;
+    is_cleaned = pread(used_fd, buffer, 16, 0) == 16 && memcmp(buffer, expected, 16) == 0;
 }
 
 static void *copies(void *is_canceled) {
-    pthread_cleanup_push(cleans, is_canceled);
+    pthread_cleanup_push(cleans, 0);
     if (is_canceled) pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
     for (;;) pwrite(used_fd, expected, SIZE, 0), is_copying = 1;
     pthread_cleanup_pop(0);
@@ -51,100 +52,163 @@ static void ended_threads(void) {
     }
 }
 
-/* A handler that interrupts an access forks, and its child returns from the handler as well. Both complete the access.
-   The file cannot be truncated while the parent is within it, whatever the child does, and a child that comes late
-   leaves the blocks of the file alone, which then belong to others. */
-enum { CHILD_FIRST, PARENT_FIRST, READS, READS_AT_POSITION, WAYS };
-static volatile int way, is_hit;
-static pid_t child;
-static int gate[2];
+/* Handlers run before or after a read or a write, and never in the middle. So a handler finds a file with the bytes
+   of one write, and may truncate it; and may fork, leave by a jump, or replace the descriptor. */
+static unsigned char found[SIZE], pattern[SIZE];
+static sigjmp_buf jump;
+static volatile int runs, calls, jumps_out, in_child;
+static pid_t parent;
 
-/* Where accesses are not direct, a truncation waits for none. */
-static int is_busy(void) {
-    if (ftruncate(used_fd, SIZE - PAGE) != 0) {
-        CHECK(errno == EBUSY);
-        return 1;
+static void check_whole(void) {
+    static unsigned char all[SIZE];
+    CHECK(pread(used_fd, all, SIZE, 0) == SIZE);
+    for (int i = 0; i < SIZE; i++) CHECK(all[i] == all[0]);
+}
+
+static void changes_the_file(int signal) {
+    (void)signal;
+    if (in_child) return;
+    runs++;
+    check_whole();
+    memset(found, 1, SIZE);
+    CHECK(ftruncate(used_fd, SIZE - PAGE) == 0 && pwrite(used_fd, found, SIZE, 0) == SIZE);
+    if (runs % 4 == 0) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            /* It goes on from the access, with another file. */
+            int other = open(path, O_RDONLY);
+            CHECK(dup2(other, used_fd) == used_fd);
+            in_child = 1;
+            return;
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     }
-    CHECK(pwrite(used_fd, expected + SIZE - PAGE, PAGE, SIZE - PAGE) == PAGE);
+    if (jumps_out && runs % 4 == 1) siglongjmp(jump, 1);
+}
+
+static void writes_under_handlers(void) {
+    char name[4200];
+    struct itimerval never = {0};
+    snprintf(name, sizeof name, "%s.changed", path);
+    CHECK((used_fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644)) >= 0);
+    memset(found, 1, SIZE);
+    CHECK(pwrite(used_fd, found, SIZE, 0) == SIZE);
+    for (jumps_out = 0; jumps_out < 2; jumps_out++) {
+        runs = calls = 0;
+        /* Without it, a jump would have to unblock the signal. */
+        struct sigaction action = {.sa_handler = changes_the_file};
+        CHECK(sigaction(SIGALRM, &action, 0) == 0);
+        while (runs < 40) {
+            volatile int len = calls % 3 == 2 ? PAGE : SIZE;
+            struct itimerval soon = {{0, 0}, {0, 300 + calls * 37 % 2000}};
+            calls++;
+            if (sigsetjmp(jump, 1)) continue;
+            memset(pattern, calls % 250 + 2, SIZE);
+            CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
+            for (volatile int i = 0; i < 8; i++) {
+                ssize_t done = SIZE;
+                if (len < SIZE) for (int at = 0; at < 100; at++) CHECK(pread(used_fd, found, 64, at * 64) == 64);
+                else done = pwrite(used_fd, pattern, SIZE, 0);
+                CHECK(done == SIZE || (in_child && done == -1 && errno == EBADF));
+                if (in_child) {
+                    CHECK(lseek(used_fd, 10, SEEK_SET) == 10 && read(used_fd, found, 10) == 10);
+                    _exit(memcmp(found, expected + 10, 10) != 0);
+                }
+                check_whole();
+            }
+        }
+    }
+    CHECK(setitimer(ITIMER_REAL, &never, 0) == 0);
+    printf("handlers ran %d times\n", runs);
+    CHECK(close(used_fd) == 0 && unlink(name) == 0);
+}
+
+/* What a handler finds does not depend on whether it interrupted an access: the information, the blocked signals, and
+   how often it is called. */
+static volatile int queued, resets, sent_faults;
+static volatile long sum;
+
+static void takes_info(int signal, siginfo_t *info, void *context) {
+    (void)context;
+    sigset_t now;
+    CHECK(info->si_signo == signal && info->si_code == SI_QUEUE && info->si_pid == parent);
+    CHECK(sigprocmask(SIG_BLOCK, 0, &now) == 0 && sigismember(&now, signal) && sigismember(&now, SIGUSR2));
+    CHECK(!sigismember(&now, SIGWINCH));
+    if (signal == SIGRTMIN) CHECK(info->si_value.sival_int == queued++);
+    sum += info->si_value.sival_int;
+}
+
+static void is_reset(int signal) {
+    struct sigaction now;
+    CHECK(sigaction(signal, 0, &now) == 0 && now.sa_handler == SIG_DFL);
+    resets++;
+}
+
+static void counts_fault(int signal) {
+    (void)signal;
+    sent_faults++;
+}
+
+static void *sends(void *target) {
+    enum { SIGNALS = 400 };
+    sigset_t all;
+    sigfillset(&all);
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, 0) == 0);
+    for (int i = 0; i < SIGNALS; i++) {
+        CHECK(sigqueue(parent, SIGRTMIN, (union sigval){.sival_int = i}) == 0);
+        CHECK(pthread_sigqueue(*(pthread_t *)target, SIGRTMIN + 1, (union sigval){.sival_int = 1000}) == 0);
+        if (i % 8 == 0) CHECK(pthread_kill(*(pthread_t *)target, SIGSEGV) == 0);
+        usleep(300);
+    }
+    is_copying = 0;
     return 0;
 }
 
-static void forks(int signal) {
+static void information(void) {
+    struct sigaction action = {.sa_sigaction = takes_info, .sa_flags = SA_SIGINFO}, old;
+    pthread_t thread, self = pthread_self();
+    used_fd = fresh(O_RDWR), is_copying = 1;
+    sigemptyset(&action.sa_mask), sigaddset(&action.sa_mask, SIGUSR2);
+    CHECK(sigaction(SIGRTMIN, &action, 0) == 0 && sigaction(SIGRTMIN + 1, &action, 0) == 0);
+    CHECK(sigaction(SIGRTMIN, 0, &old) == 0 && old.sa_sigaction == takes_info && old.sa_flags & SA_SIGINFO);
+    CHECK(signal(SIGSEGV, counts_fault) == SIG_DFL && signal(SIGSEGV, counts_fault) == counts_fault);
+    CHECK(pthread_create(&thread, 0, sends, &self) == 0);
+    while (is_copying) CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE && pread(used_fd, found, SIZE, 0) == SIZE);
+    CHECK(pthread_join(thread, 0) == 0 && memcmp(found, expected, SIZE) == 0);
+    CHECK(queued == 400 && sum == 400L * 399 / 2 + 400 * 1000 && sent_faults == 50);
+    sigset_t now;
+    CHECK(sigprocmask(SIG_BLOCK, 0, &now) == 0);
+    for (int i = 1; i < 32; i++) CHECK(!sigismember(&now, i));
+    /* A handler for one signal (SA_RESETHAND). */
+    for (int i = 0; i < 40; i++) {
+        struct itimerval soon = {{0, 0}, {0, 500 + i * 37}};
+        struct sigaction once = {.sa_handler = is_reset, .sa_flags = SA_RESETHAND};
+        resets = 0;
+        CHECK(sigaction(SIGALRM, &once, &old) == 0 && (i == 0 || old.sa_handler == SIG_DFL));
+        CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
+        while (!resets) CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE);
+    }
+    /* A child of vfork(2) sets actions of its own, as Python does before it runs a program. */
+    CHECK(signal(SIGUSR1, counts_fault) == SIG_DFL);
     int status;
-    char byte;
-    (void)signal;
-    if (is_hit || !is_busy()) return;
-    is_hit = 1;
-    CHECK(pipe(gate) == 0 && (child = fork()) >= 0);
-    close(gate[child != 0 ? 0 : 1]);
+    pid_t child = vfork();
     if (child == 0) {
-        if (way == PARENT_FIRST) CHECK(read(gate[0], &byte, 1) == 0);
-    } else if (way != PARENT_FIRST) {
-        CHECK(waitpid(child, &status, 0) == child && status == 0 && is_busy());
-        close(gate[1]);
+        signal(SIGUSR1, SIG_IGN), signal(SIGUSR2, is_reset), signal(SIGSEGV, SIG_DFL);
+        execlp("sh", "sh", "-c", "kill -USR1 $$; exit 5", (char *)0);
+        _exit(1);
     }
-}
-
-static unsigned char found[SIZE];
-
-static void access_all(void) {
-    ssize_t done;
-    memset(found, 0, SIZE);
-    switch (way) {
-    case READS: done = pread(used_fd, found, SIZE, 0); break;
-    case READS_AT_POSITION: CHECK(lseek(used_fd, 0, SEEK_SET) == 0); done = read(used_fd, found, SIZE); break;
-    default: done = pwrite(used_fd, expected, SIZE, 0);
-    }
-    CHECK(done == SIZE);
-    if (is_hit && child == 0 && way < READS) CHECK(pread(used_fd, found, SIZE, 0) == SIZE);
-    if (way >= READS || is_hit && child == 0) CHECK(memcmp(found, expected, SIZE) == 0);
-    if (is_hit && child == 0) _exit(0);
-}
-
-/* Gives the blocks of the file to others. */
-static void reuse_blocks(void) {
-    enum { FILES = 40 };
-    char name[4200];
-    int fds[FILES], count = 0, status;
-    CHECK(ftruncate(used_fd, 0) == 0);
-    memset(found, 'z', SIZE);
-    for (ssize_t done = SIZE; count < FILES && done == SIZE; count++) {
-        snprintf(name, sizeof name, "%s.%d", path, count);
-        CHECK((fds[count] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644)) >= 0 && unlink(name) == 0);
-        done = write(fds[count], found, SIZE);
-    }
-    /* The child finds blocks for its write. */
-    CHECK(count > 4 && close(fds[--count]) == 0 && close(fds[--count]) == 0);
-    close(gate[1]);
-    CHECK(waitpid(child, &status, 0) == child);
-    while (count-- > 0) {
-        CHECK(pread(fds[count], found, SIZE, 0) == SIZE && close(fds[count]) == 0);
-        for (size_t i = 0; i < SIZE; i++) CHECK(found[i] == 'z');
-    }
-    CHECK(status == 0);
-}
-
-static void forks_in_accesses(void) {
-    int hits = 0;
-    CHECK(signal(SIGALRM, forks) != SIG_ERR);
-    for (way = 0; way < WAYS; way++) {
-        is_hit = 0;
-        for (int round = 0; round < 40 && !is_hit; round++) {
-            struct itimerval soon = {{0, 0}, {0, 2000 + round * 37}};
-            used_fd = fresh(O_RDWR);
-            CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
-            for (int i = 0; i < 20 && !is_hit; i++) access_all();
-            if (is_hit && way == PARENT_FIRST) reuse_blocks();
-            CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE && close(used_fd) == 0);
-        }
-        hits += is_hit;
-    }
-    printf("forks in %d of %d accesses\n", hits, WAYS);
+    CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 5);
+    sent_faults = 0;
+    CHECK(raise(SIGUSR1) == 0 && raise(SIGSEGV) == 0 && sent_faults == 2);
+    CHECK(signal(SIGUSR1, SIG_DFL) == counts_fault && signal(SIGUSR1, SIG_IGN) == SIG_DFL);
+    CHECK(signal(SIGUSR2, SIG_DFL) == SIG_DFL && signal(SIGSEGV, SIG_DFL) == counts_fault && close(used_fd) == 0);
+    CHECK(sigaction(SIGKILL, &action, 0) == -1 && errno == EINVAL && signal(65, counts_fault) == SIG_ERR);
 }
 
 /* Children of vfork(2) of two threads at once. The thread of the one that ends first opens a file, and then the other
    child opens another file with the same number. */
-static volatile int runs[2], may_end[2], has_read, is_right;
+static volatile int begun[2], may_end[2], has_read, is_right;
 static char name_of_other[4200];
 
 static void waits_for(volatile int *flag) {
@@ -154,7 +218,7 @@ static void waits_for(volatile int *flag) {
 static void *vforks(void *lasts) {
     int which = lasts != 0;
     if (vfork() == 0) {
-        runs[which] = 1;
+        begun[which] = 1;
         waits_for(&may_end[which]);
         if (which) {
             char buffer[16] = {0};
@@ -196,12 +260,12 @@ static void vforks_at_once(void) {
     CHECK(fd >= 0 && write(fd, "another file....", 16) == 16 && close(fd) == 0);
     for (int first = 0; first < 2; first++) {
         pthread_t threads[2];
-        runs[0] = runs[1] = may_end[0] = may_end[1] = has_read = 0;
+        begun[0] = begun[1] = may_end[0] = may_end[1] = has_read = 0;
         /* The one that ends first, or the other one, begins first. */
         for (int i = 0; i < 2; i++) {
             int which = i ^ first;
             CHECK(pthread_create(&threads[which], 0, vforks, which ? &threads : 0) == 0);
-            waits_for(&runs[which]);
+            waits_for(&begun[which]);
         }
         may_end[0] = 1;
         CHECK(pthread_join(threads[0], 0) == 0);
@@ -220,8 +284,9 @@ static void vforks_at_once(void) {
 int main(int count, char **arguments) {
     CHECK(count == 3);
     make_file(arguments[1]);
+    parent = getpid();
     if (strcmp(arguments[2], "threads") == 0) ended_threads();
-    if (strcmp(arguments[2], "forks") == 0) forks_in_accesses();
+    if (strcmp(arguments[2], "signals") == 0) writes_under_handlers(), information();
     if (strcmp(arguments[2], "vforks") == 0) vforks_at_once();
     check_file();
     return 0;

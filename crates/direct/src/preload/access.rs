@@ -10,7 +10,7 @@ use super::status::file_status;
 use super::sys::{self, Fd, IoVec, next};
 use super::thread::Thread;
 use crate::segment::{FileState, GAP_MAX, SIZE_FIXED, Slot};
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Attempts to get the lock of writers before the write goes through the mount.
 const WRITER_SPINS: u32 = 1000;
@@ -45,11 +45,9 @@ impl Access {
         if !thread.may_access() {
             return None;
         }
-        // In this order: a child that is forked from here on does not use the slot of its parent.
-        thread.frame.set(sys::stack_pointer());
-        compiler_fence(Ordering::SeqCst);
+        thread.begin_access();
         let Some(slot) = slots::slot(thread, mount) else {
-            thread.frame.set(0);
+            thread.end_access();
             return None;
         };
         let count = thread.count.get().wrapping_add(1);
@@ -67,15 +65,8 @@ impl Access {
             }
         }
         slot.access.store(0, Ordering::Release);
-        compiler_fence(Ordering::SeqCst);
-        thread.frame.set(0);
+        thread.end_access();
         None
-    }
-
-    /// Returns `true` once if this process was forked within the access, which it has lost.
-    #[inline]
-    fn is_lost(&self) -> bool {
-        self.thread.is_forked.get() && self.thread.is_forked.replace(false)
     }
 }
 
@@ -83,9 +74,7 @@ impl Drop for Access {
     #[inline]
     fn drop(&mut self) {
         self.slot.access.store(0, Ordering::Release);
-        // In this order, also for signal handlers.
-        compiler_fence(Ordering::SeqCst);
-        self.thread.frame.set(0);
+        self.thread.end_access();
     }
 }
 
@@ -115,8 +104,8 @@ enum Refused {
     Unknown(u64),
     /// The file has no append space here.
     Behind,
-    /// The access at this position was lost: the lease has ended before a write became a part of the file, or the
-    /// process was forked within the access. The position of the open file is behind it.
+    /// The lease has ended before a write at this position became a part of the file. The position of the open file
+    /// is behind it.
     Late(u64),
     Other,
 }
@@ -145,13 +134,12 @@ pub(super) fn read(fd: Fd, open: &'static Open, request: Request<'_>) -> Option<
 #[cold]
 fn read_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refused) -> Option<Direct> {
     let is_granted = match refused {
-        Refused::Late(from) => return Some(read_late(fd, request, *from)),
         Refused::NoLease => {
             let at = request.at.or_else(|| open.position.peek(fd))?;
             open.is_due(request.len) && open.ask(fd, at)
         }
         Refused::Unknown(at) => open.renew(fd, *at),
-        Refused::Behind | Refused::Other => false,
+        Refused::Behind | Refused::Late(_) | Refused::Other => false,
     };
     if !is_granted {
         return None;
@@ -163,7 +151,6 @@ fn read_later(fd: Fd, open: &'static Open, request: Request<'_>, refused: &Refus
             open.lose();
             None
         }
-        Err(Refused::Late(from)) => Some(read_late(fd, request, from)),
         Err(_) => None,
     }
 }
@@ -191,9 +178,6 @@ fn try_read(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct,
     });
     if access.file.read.load(Ordering::Relaxed) == 0 {
         access.file.read.store(1, Ordering::Relaxed);
-    }
-    if access.is_lost() {
-        return Err(Refused::Late(from));
     }
     count(&access.slot.reads);
     drop(access);
@@ -316,15 +300,6 @@ fn write_again(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Dire
     }
 }
 
-/// Makes a read through the mount that a child of fork(2) has lost. The kernel has the position.
-#[cold]
-fn read_late(fd: Fd, request: Request<'_>, from: u64) -> Direct {
-    count_through_mount();
-    let (buffers, count, at) = (request.buffers.as_ptr(), request.buffers.len() as i32, from as i64);
-    let done = next!(preadv64(fd: Fd, buffers: *const IoVec, count: i32, at: i64) -> isize);
-    usize::try_from(done).map_or(Direct::Failed, Direct::Done)
-}
-
 /// Makes a write through the mount that was lost before it became a part of the file.
 #[cold]
 fn write_late(fd: Fd, open: &'static Open, request: Request<'_>, from: u64) -> Direct {
@@ -371,7 +346,7 @@ fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct
     access.file.written_at.store(sys::coarse_time(), Ordering::Release);
     let is_in_file = !extends || done == 0 || extend_to(access.file, from + done as u64);
     drop(lock);
-    if !is_in_file || access.is_lost() {
+    if !is_in_file {
         return Err(Refused::Late(from));
     }
     count(&access.slot.writes);
@@ -428,16 +403,10 @@ impl<'a> WriterLock<'a> {
     /// Returns `None` if another writer takes long.
     #[inline]
     fn take(access: &'a Access, mount: &Mount) -> Option<Self> {
-        let (file, thread) = (access.file, access.thread);
         let me = slots::writer(mount, access.slot);
-        // In this order: whoever ends the access in a signal handler releases the lock if it was taken.
-        thread.writes.set(file);
-        let try_lock = || file.writer.compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let is_taken = try_lock() || wait_for_writer(try_lock);
-        if !is_taken {
-            thread.writes.set(std::ptr::null());
-        }
-        is_taken.then(|| Self(access))
+        let writer = &access.file.writer;
+        let try_lock = || writer.compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        (try_lock() || wait_for_writer(try_lock)).then(|| Self(access))
     }
 }
 
@@ -445,8 +414,6 @@ impl Drop for WriterLock<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.file.writer.store(0, Ordering::Release);
-        compiler_fence(Ordering::SeqCst);
-        self.0.thread.writes.set(std::ptr::null());
     }
 }
 

@@ -2,7 +2,7 @@
 //! cannot serve, goes to the C library.
 
 use super::access::{self, COUNT_MAX, Direct, Request};
-use super::copy::{self, copy};
+use super::copy::copy;
 use super::files::{Open, demote_all, duplicated, forget, get, give_up, give_up_range};
 use super::process;
 use super::report::count_through_mount;
@@ -311,9 +311,8 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
         }
         CLOSE_RANGE => give_up_range(a as u32, b as u32),
         FCNTL => give_up(a as Fd),
-        // The handler of faults, and whether they are blocked, would not be known.
-        RT_SIGACTION if copy::is_fault(a as c_int) => leave(),
-        RT_SIGPROCMASK => leave(),
+        // Handlers would run within accesses, and whether faults are blocked would not be known.
+        RT_SIGACTION | RT_SIGPROCMASK => leave(),
         // Threads and timers do not concern files.
         202 | 186 | 39 | 24 | 228 | 230 | 318 | 332 => {}
         IO_URING_SETUP | UNSHARE => leave(),

@@ -1,6 +1,6 @@
 //! The mounts whose files this process accesses directly, and the maps of their images.
 
-use super::copy;
+use super::faults;
 use super::process::{self, Exclusive};
 use super::status::{FileStatus, file_status};
 use super::sys::{self, Fd, next};
@@ -157,7 +157,7 @@ impl Mount {
         if !is_registered {
             return false;
         }
-        copy::install();
+        faults::install();
         self.client.store(registration.client, Ordering::Relaxed);
         self.process.store(registration.process, Ordering::Relaxed);
         self.registered.store(now, Ordering::Release);
@@ -234,29 +234,6 @@ fn map_file(path: *const u8, expected: Option<(u64, u64)>) -> Option<(*mut u8, u
         return map;
     }
     None
-}
-
-/// Ends direct access in a child of fork(2) that may continue an access of its parent: it loses the images, and
-/// what it writes to the shared memory reaches nobody.
-#[cold]
-pub(super) fn detach() {
-    for mount in mounts() {
-        let base = mount.base.load(Ordering::Acquire);
-        if !base.is_null() {
-            mount.is_refused.store(true, Ordering::Release);
-            let segment = mount.segment.load(Ordering::Relaxed);
-            let is_replaced =
-                sys::replace_map(base.cast(), mount.bytes.load(Ordering::Relaxed), sys::PROT_NONE)
-                    && sys::replace_map(
-                        segment.cast(),
-                        size_of::<Segment>(),
-                        sys::PROT_READ | sys::PROT_WRITE,
-                    );
-            if !is_replaced {
-                sys::kill_process();
-            }
-        }
-    }
 }
 
 static LIST: [Mount; MOUNTS] = [const { Mount::new() }; MOUNTS];

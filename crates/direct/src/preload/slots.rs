@@ -1,11 +1,11 @@
 //! Slots of the threads of this process in the shared memory of a mount.
 
-use super::copy;
+use super::faults;
 use super::mounts::{Mount, mounts};
 use super::process;
 use super::sys;
-use super::thread::{self, Thread};
-use crate::segment::{FileState, SLOTS, Slot};
+use super::thread::Thread;
+use crate::segment::{SLOTS, Slot};
 use std::sync::atomic::Ordering;
 
 /// Returns the slot of a thread for a mount that was prepared. The thread may access files.
@@ -57,8 +57,7 @@ fn find_slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
         .or_else(|| segment.slots.iter().enumerate().find(|(_, slot)| ended(slot) || free(slot)))?;
     slot.thread.store(u64::from(sys::thread()), Ordering::Release);
     segment.head.slots_used.fetch_max(index as u32 + 1, Ordering::SeqCst);
-    copy::unblock();
-    thread::watch_end();
+    faults::unblock();
     thread.slots.get(mount.index())?.set(slot);
     Some(slot)
 }
@@ -68,15 +67,6 @@ fn find_slot(thread: &Thread, mount: &'static Mount) -> Option<&'static Slot> {
 pub(super) fn writer(mount: &Mount, slot: &Slot) -> u32 {
     let first = mount.segment().slots.as_ptr();
     ((std::ptr::from_ref(slot) as usize - first as usize) / size_of::<Slot>()) as u32 + 1
-}
-
-/// Releases the lock of writers of a file, if it is one of this mount and the thread of this slot holds its lock.
-pub(super) fn unlock(mount: &Mount, slot: &Slot, file: *const FileState) {
-    if mount.segment().files.as_ptr_range().contains(&file) {
-        // SAFETY: the shared memory is never unmapped.
-        let file = unsafe { &*file };
-        let _ = file.writer.compare_exchange(writer(mount, slot), 0, Ordering::AcqRel, Ordering::Relaxed);
-    }
 }
 
 /// Returns the numbers of direct reads and writes of this process.

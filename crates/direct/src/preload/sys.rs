@@ -48,7 +48,6 @@ pub(super) const F_DUPFD_CLOEXEC: c_int = 1030;
 pub(super) const EFAULT: c_int = 14;
 pub(super) const EINVAL: c_int = 22;
 
-pub(super) const PROT_NONE: c_int = 0;
 pub(super) const PROT_READ: c_int = 1;
 pub(super) const PROT_WRITE: c_int = 2;
 pub(super) const MAP_SHARED: c_int = 1;
@@ -200,27 +199,6 @@ pub(super) fn allocate(bytes: usize) -> *mut c_void {
     if map as usize == usize::MAX { std::ptr::null_mut() } else { map }
 }
 
-/// Replaces a mapping by private memory of zeros. Returns `false` if that is not possible.
-pub(super) fn replace_map(at: *mut c_void, bytes: usize, protection: c_int) -> bool {
-    const SYS_MMAP: c_long = 9;
-    const MAP_FIXED: c_int = 0x10;
-    const MAP_NORESERVE: c_int = 0x4000;
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    // SAFETY: the range is a mapping of this library, of which only atomic variables and raw copies are in use.
-    let map = unsafe {
-        raw_call_of_six(SYS_MMAP, [at as usize, bytes, protection as usize, flags as usize, usize::MAX, 0])
-    };
-    map == at as isize
-}
-
-/// Ends this process at once.
-pub(super) fn kill_process() {
-    const SYS_KILL: c_long = 62;
-    const SIGKILL: usize = 9;
-    // SAFETY: the call uses no memory.
-    unsafe { raw_call(SYS_KILL, process() as usize, SIGKILL, 0) };
-}
-
 /// Returns the time with the resolution of the kernel's timestamps, in nanoseconds since 1970.
 pub(super) fn coarse_time() -> i64 {
     let mut now = TimeSpec::default();
@@ -234,20 +212,30 @@ pub(super) struct BlockedSignals(u64);
 
 impl BlockedSignals {
     pub(super) fn new() -> Self {
-        const SIG_BLOCK: usize = 0;
-        let (all, mut old) = (u64::MAX, 0_u64);
-        // SAFETY: the kernel reads and writes sets of this size.
-        unsafe { set_mask(SIG_BLOCK, &raw const all, &raw mut old) };
-        Self(old)
+        Self(block_signals(u64::MAX))
     }
 }
 
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        const SIG_SETMASK: usize = 2;
-        // SAFETY: as above.
-        unsafe { set_mask(SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+        set_blocked_signals(self.0);
     }
+}
+
+/// Blocks signals of this thread; returns those that it blocked before.
+pub(super) fn block_signals(signals: u64) -> u64 {
+    const SIG_BLOCK: usize = 0;
+    let mut old = 0_u64;
+    // SAFETY: the kernel reads and writes sets of this size.
+    unsafe { set_mask(SIG_BLOCK, &raw const signals, &raw mut old) };
+    old
+}
+
+/// Sets the signals that this thread blocks.
+pub(super) fn set_blocked_signals(signals: u64) {
+    const SIG_SETMASK: usize = 2;
+    // SAFETY: as above.
+    unsafe { set_mask(SIG_SETMASK, &raw const signals, std::ptr::null_mut()) };
 }
 
 /// Returns the signals that this thread blocks.
@@ -299,23 +287,4 @@ const USER_END: usize = 0x7fff_ffff_f000;
 #[inline]
 pub(super) fn is_user_range(base: *const c_void, len: usize) -> bool {
     len <= USER_END && base as usize <= USER_END - len
-}
-
-/// Returns the stack pointer.
-#[inline]
-pub(super) fn stack_pointer() -> usize {
-    let at: usize;
-    // SAFETY: only a register is read.
-    unsafe { std::arch::asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags)) };
-    at
-}
-
-/// Returns the value by which the C library hides addresses in a `jmp_buf` (`pointer_guard` of `tcbhead_t`).
-pub(super) fn pointer_guard() -> usize {
-    let guard: usize;
-    // SAFETY: the word is in the control block of each thread.
-    unsafe {
-        std::arch::asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly, preserves_flags))
-    };
-    guard
 }

@@ -1,11 +1,11 @@
 //! State of a thread: its slots in the shared memory of mounts, and its access in progress.
 
 use super::mounts::{self, MOUNTS};
-use super::{copy, process, slots, sys};
-use crate::segment::{FileState, Slot};
+use super::{process, signals, sys};
+use crate::segment::Slot;
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 /// State of a thread.
 pub(super) struct Thread {
@@ -15,12 +15,11 @@ pub(super) struct Thread {
     pub(super) ancestors: Cell<u32>,
     /// Number of accesses.
     pub(super) count: Cell<u32>,
-    /// Stack pointer of the access in progress, or 0.
-    pub(super) frame: Cell<usize>,
-    /// File whose lock of writers the access holds, or is about to take, or null.
-    pub(super) writes: Cell<*const FileState>,
-    /// This process was forked within the access in progress, which is to be made again through the mount.
-    pub(super) is_forked: Cell<bool>,
+    is_in_access: Cell<bool>,
+    /// Signals that arrived within the access in progress.
+    pub(super) delayed: signals::Delayed,
+    /// A cancellation can end this thread within an access (PTHREAD_CANCEL_ASYNCHRONOUS).
+    ends_anywhere: Cell<bool>,
     /// This thread has called vfork(2), and its child may use this memory.
     pub(super) calls_vfork: Cell<bool>,
     /// The program's handler of a fault runs, or was left by a jump, so that faults may be blocked.
@@ -33,9 +32,9 @@ thread_local! {
             slots: [const { Cell::new(std::ptr::null()) }; MOUNTS],
             ancestors: Cell::new(0),
             count: Cell::new(0),
-            frame: Cell::new(0),
-            writes: Cell::new(std::ptr::null()),
-            is_forked: Cell::new(false),
+            is_in_access: Cell::new(false),
+            delayed: signals::Delayed::new(),
+            ends_anywhere: Cell::new(false),
             calls_vfork: Cell::new(false),
             in_handler: Cell::new(false),
         }
@@ -51,53 +50,51 @@ impl Thread {
         THREAD.with(|thread| unsafe { &*std::ptr::from_ref(thread) })
     }
 
-    /// Returns `true` if this thread may begin an access: not in a signal handler that interrupted one, and not
-    /// while a fault would kill the process.
+    /// Returns `true` if this thread may begin an access: not in a signal handler that interrupted one, not while a
+    /// fault would kill the process, and not while it can be canceled at any instruction.
     #[inline]
     pub(super) fn may_access(&self) -> bool {
-        self.frame.get() == 0 && (!self.in_handler.get() || self.receives_faults())
+        !self.is_in_access.get()
+            && !self.ends_anywhere.get()
+            && (!self.in_handler.get() || self.receives_faults())
     }
 
     #[cold]
     fn receives_faults(&self) -> bool {
-        let receives = sys::blocked_signals() & copy::FAULTS == 0;
+        let receives = sys::blocked_signals() & signals::FAULTS == 0;
         self.in_handler.set(!receives);
         receives
     }
 
-    /// Ends the access in progress before a jump to a frame with this stack pointer, if the frame is outside of the
-    /// access: a signal handler leaves it for good.
-    pub(super) fn leave_access(&self, target: usize) {
-        let frame = self.frame.get();
-        if frame != 0 && target > frame && !is_within_alternate_stack(target) {
-            self.end_access();
-        }
+    /// Begins an access: handlers of signals run at its end.
+    #[inline]
+    pub(super) fn begin_access(&self) {
+        self.is_in_access.set(true);
+        compiler_fence(Ordering::SeqCst);
     }
 
-    /// Separates an access in progress from the one of the parent, in a child of fork(2): a signal handler that
-    /// interrupted the access may return in both processes, but it is announced for the parent alone.
-    pub(super) fn separate_access(&self) {
-        if self.frame.get() != 0 {
-            mounts::detach();
-            self.is_forked.set(true);
-        }
-    }
-
-    /// Ends the access in progress, which does not continue.
+    /// Ends the access in progress, which is no longer announced.
+    #[inline]
     pub(super) fn end_access(&self) {
-        let writes = self.writes.replace(std::ptr::null());
-        for (mount, slot) in mounts::mounts().iter().zip(&self.slots) {
-            // SAFETY: the shared memory is never unmapped.
-            if let Some(slot) = unsafe { slot.get().as_ref() } {
-                slots::unlock(mount, slot, writes);
-                slot.access.store(0, Ordering::Release);
-            }
-        }
-        self.frame.set(0);
+        // In this order, also for signal handlers: what arrives later is not delayed.
+        compiler_fence(Ordering::SeqCst);
+        self.is_in_access.set(false);
+        compiler_fence(Ordering::SeqCst);
+        self.delayed.deliver();
+    }
+
+    #[inline]
+    pub(super) fn is_in_access(&self) -> bool {
+        self.is_in_access.get()
+    }
+
+    /// Notes whether a cancellation can end this thread at any instruction.
+    pub(super) fn set_ends_anywhere(&self, ends_anywhere: bool) {
+        self.ends_anywhere.set(ends_anywhere);
     }
 }
 
-/// Key of a value of each thread (pthread_key_create(3)) whose destructor ends the access in progress, plus 1, or 0.
+/// Key of a value of each thread (pthread_key_create(3)) whose destructor ends the use of vfork(2), plus 1, or 0.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
 #[cfg_attr(frit_preload, used)]
@@ -119,8 +116,7 @@ extern "C" fn create_key() {
     }
 }
 
-/// Lets an access in progress end when this thread ends, in a signal handler or when it is cancelled, and its use of
-/// vfork(2).
+/// Lets this thread's use of vfork(2) end with the thread.
 pub(super) fn watch_end() {
     if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
         // SAFETY: the key exists, and the value is not looked at.
@@ -129,19 +125,6 @@ pub(super) fn watch_end() {
 }
 
 extern "C" fn at_end(_: *mut c_void) {
-    Thread::get().end_access();
     // It has come back from vfork(2).
     process::is_active();
-}
-
-/// Returns `true` if this thread runs on an alternate stack for signals (sigaltstack(2)) which has this address.
-fn is_within_alternate_stack(at: usize) -> bool {
-    const SYS_SIGALTSTACK: i64 = 131;
-    const SS_ONSTACK: usize = 1;
-    // `stack_t`: base, flags, size.
-    let mut stack = [0_usize; 3];
-    // SAFETY: the kernel writes a `stack_t`.
-    let result = unsafe { sys::raw_call(SYS_SIGALTSTACK, 0, stack.as_mut_ptr() as usize, 0) };
-    let [base, flags, len] = stack;
-    result == 0 && flags & SS_ONSTACK != 0 && at.wrapping_sub(base) <= len
 }

@@ -149,18 +149,10 @@ fn system_call(number: usize, a: usize, b: usize) {
     before_syscall(number as c_long, a, b);
 }
 
-/// Before a jump to the frame of a setjmp(3), which may leave a signal handler and the access that it interrupted.
-fn jump_to(buffer: usize, _: usize, _: usize) {
-    /// Position of the stack pointer in a `jmp_buf` (glibc, `jmpbuf-offsets.h`).
-    const STACK_POINTER: usize = 6 * size_of::<usize>();
-    // SAFETY: the program passes a `jmp_buf`.
-    let hidden = unsafe { *((buffer + STACK_POINTER) as *const usize) };
-    Thread::get().leave_access(hidden.rotate_right(17) ^ sys::pointer_guard());
-}
-
-/// Before the end of this thread, perhaps in a signal handler that interrupted an access.
-fn end_of_thread(_: usize, _: usize, _: usize) {
-    Thread::get().end_access();
+/// Before pthread_setcanceltype(3).
+fn cancel_type(kind: usize, _: usize, _: usize) {
+    const ASYNCHRONOUS: u32 = 1;
+    Thread::get().set_ends_anywhere(kind as u32 == ASYNCHRONOUS);
 }
 
 /// Before functions after which other code may close descriptors.
@@ -195,11 +187,7 @@ jump!(lockf, first);
 jump!(lockf64, first);
 jump!(fdopen, first_for_good);
 jump!(backtrace_symbols_fd, third);
-jump!(longjmp, jump_to);
-jump!(_longjmp, jump_to);
-jump!(siglongjmp, jump_to);
-jump!(__longjmp_chk, jump_to);
-jump!(pthread_exit, end_of_thread);
+jump!(pthread_setcanceltype, cancel_type);
 jump!(syscall, system_call);
 jump!(setrlimit, limits);
 jump!(setrlimit64, limits);

@@ -1,0 +1,150 @@
+//! Faults of copies: read(2) and write(2) return EFAULT for a buffer that is not mapped. All other faults go to the
+//! handlers of the program.
+
+use super::copy;
+use super::process;
+use super::signals::{
+    self, FAULTS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_SIGINFO, SIG_BLOCK, SIG_DFL, SIG_IGN,
+    SIG_UNBLOCK, SIGBUS, SIGSEGV, SigAction, real_mask, real_sigaction, set_of,
+};
+use super::sys;
+use super::thread::Thread;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+
+/// Position of the instruction pointer in `ucontext_t`: general registers from byte 40, number 16.
+const RIP: usize = 40 + 16 * 8;
+
+/// The program's own handler of a fault.
+pub(super) struct Chained {
+    handler: AtomicUsize,
+    flags: AtomicI32,
+    mask: AtomicU64,
+}
+
+impl Chained {
+    const fn new() -> Self {
+        Self { handler: AtomicUsize::new(0), flags: AtomicI32::new(0), mask: AtomicU64::new(0) }
+    }
+
+    pub(super) fn get(&self) -> SigAction {
+        let mask = set_of(self.mask.load(Ordering::Relaxed));
+        SigAction::new(self.handler.load(Ordering::Acquire), mask, self.flags.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set(&self, action: &SigAction) {
+        self.flags.store(action.flags, Ordering::Relaxed);
+        self.mask.store(action.mask[0], Ordering::Relaxed);
+        self.handler.store(action.handler, Ordering::Release);
+    }
+}
+
+static SEGV: Chained = Chained::new();
+static BUS: Chained = Chained::new();
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// Returns `true` for the signals of faults.
+pub(super) fn is_fault(signal: c_int) -> bool {
+    chained(signal).is_some()
+}
+
+/// Returns `true` if the kernel has the handler of this library.
+pub(super) fn are_handled() -> bool {
+    INSTALLED.load(Ordering::Acquire)
+}
+
+fn chained(signal: c_int) -> Option<&'static Chained> {
+    match signal {
+        SIGSEGV => Some(&SEGV),
+        SIGBUS => Some(&BUS),
+        _ => None,
+    }
+}
+
+/// Returns the program's handler of a fault, if the kernel has that of this library.
+pub(super) fn handler(signal: c_int) -> Option<&'static Chained> {
+    chained(signal).filter(|_| are_handled() && process::has_own_memory())
+}
+
+/// Installs the handler of faults. The program's handlers are called for all other faults.
+pub(super) fn install() {
+    if INSTALLED.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    for signal in [SIGSEGV, SIGBUS] {
+        let mut old = SigAction::new(SIG_DFL, set_of(0), 0);
+        let flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER;
+        let new = SigAction::new(on_fault as *const () as usize, set_of(0), flags);
+        real_sigaction(signal, std::ptr::null(), &raw mut old);
+        if let Some(chained) = chained(signal) {
+            chained.set(&old);
+        }
+        real_sigaction(signal, &raw const new, std::ptr::null_mut());
+    }
+}
+
+/// Lets this thread receive faults, which would kill the process while they are blocked.
+pub(super) fn unblock() {
+    let set = set_of(FAULTS);
+    real_mask(SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+}
+
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut c_void, context: *mut c_void) {
+    // SAFETY: the kernel passes a `ucontext_t`.
+    let instruction = unsafe { &mut *context.cast::<u8>().add(RIP).cast::<usize>() };
+    // SAFETY: `siginfo_t` has the code as its third int. It is positive for a fault of this thread.
+    let is_fault = unsafe { *info.cast::<c_int>().add(2) } > 0;
+    // SAFETY: the arguments are the kernel's.
+    unsafe {
+        match copy::after_fault(*instruction) {
+            Some(after) if is_fault => *instruction = after,
+            _ if !is_fault && signals::delay_fault(signal, context) => {}
+            _ => chain(signal, info, context, is_fault),
+        }
+    }
+}
+
+/// Calls the program's handler.
+unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void, is_fault: bool) {
+    let Some(chained) = chained(signal) else { return };
+    let action = chained.get();
+    match action.handler {
+        SIG_IGN if !is_fault => {}
+        SIG_DFL | SIG_IGN => {
+            let default = SigAction::new(SIG_DFL, set_of(0), 0);
+            real_sigaction(signal, &raw const default, std::ptr::null_mut());
+            if !is_fault {
+                // A fault repeats by itself; a signal that was sent does not.
+                // SAFETY: the signal goes to this thread.
+                unsafe {
+                    sys::raw_call(
+                        sys::SYS_TGKILL,
+                        sys::process() as usize,
+                        sys::thread() as usize,
+                        signal as usize,
+                    )
+                };
+            }
+        }
+        handler => {
+            if action.flags & SA_RESETHAND != 0 {
+                chained.handler.store(SIG_DFL, Ordering::Release);
+            }
+            let mut mask = action.mask;
+            if action.flags & SA_NODEFER == 0 {
+                mask[0] |= 1 << (signal - 1);
+            }
+            // The end of the signal restores the mask.
+            real_mask(SIG_BLOCK, &raw const mask, std::ptr::null_mut());
+            let thread = Thread::get();
+            let was_in_handler = thread.in_handler.replace(true);
+            // SAFETY: the program installed a handler with this signature; without SA_SIGINFO it uses the first argument.
+            unsafe {
+                let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
+                    std::mem::transmute::<usize, _>(handler);
+                handler(signal, info, context);
+            }
+            thread.in_handler.set(was_in_handler);
+        }
+    }
+}

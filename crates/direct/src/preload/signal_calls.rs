@@ -1,0 +1,169 @@
+//! The functions of the C library on signals that this library stands in for: the kernel has handlers of this library
+//! (`signals.rs`, `faults.rs`), and the program finds its own.
+
+use super::signals::{
+    self, FAULTS, SA_NODEFER, SA_RESETHAND, SA_RESTART, SIG_BLOCK, SIG_ERR, SIG_HOLD, SIG_UNBLOCK, SigAction,
+    SignalSet, real_mask, real_sigaction, set_of,
+};
+use super::sys::{self, next, set_errno};
+use super::{faults, mounts, process};
+use std::ffi::{c_int, c_void};
+
+/// sigaction(2) of the program.
+///
+/// # Safety
+/// As for sigaction(2).
+#[cfg_attr(frit_preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *mut SigAction) -> c_int {
+    if !mounts::has_mounts() {
+        return real_sigaction(signal, new, old);
+    }
+    if let Some(chained) = faults::handler(signal) {
+        let before = chained.get();
+        // SAFETY: the program's pointers are valid or null.
+        unsafe {
+            if !new.is_null() {
+                chained.set(&*new);
+            }
+            if !old.is_null() {
+                *old = before;
+            }
+        }
+        return 0;
+    }
+    // SAFETY: the program passes an action. Its handler may access files.
+    let new = unsafe { new.as_ref() }.map(|new| {
+        let mut new = *new;
+        new.mask[0] &= !FAULTS;
+        new
+    });
+    let mut found = SigAction::new(0, [0; _], 0);
+    let call = |handler| {
+        let new = new.map(|new| SigAction { handler, ..new });
+        let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        (real_sigaction(signal, new, &raw mut found) == 0).then_some(found.handler)
+    };
+    let replaced = replace(signal, new.map(|new| (new.handler, new.flags)), call);
+    let Some(handler) = replaced else { return -1 };
+    // SAFETY: the program's pointer is valid or null.
+    if let Some(old) = unsafe { old.as_mut() } {
+        *old = SigAction { handler, ..found };
+    }
+    0
+}
+
+/// Sets the handler of a signal by `call`, as [`signals::replace`] does. Faults are handled by this library only while
+/// it needs that, and a child of vfork(2) has handlers of its own.
+fn replace(
+    signal: c_int,
+    new: Option<(usize, c_int)>,
+    call: impl FnOnce(usize) -> Option<usize>,
+) -> Option<usize> {
+    if faults::is_fault(signal) || !process::has_own_memory() {
+        return call(new.map_or(0, |(handler, _)| handler)).map(|old| signals::of_program(signal, old));
+    }
+    signals::replace(signal, new, call)
+}
+
+/// Defines a function that sets the handler of a signal, with the flags of the C library.
+macro_rules! set_handler {
+    ($($name:ident: $flags:expr),* $(,)?) => {$(
+        #[doc = concat!("Stands in for `", stringify!($name), "` of the C library.")]
+        ///
+        /// # Safety
+        /// As for signal(2).
+        #[cfg_attr(frit_preload, unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(signal: c_int, handler: usize) -> usize {
+            let call = |handler| next!($name(signal: c_int, handler: usize) -> usize);
+            if !mounts::has_mounts() {
+                return call(handler);
+            }
+            if let Some(chained) = faults::handler(signal) {
+                return replace_fault_handler(chained, handler, $flags);
+            }
+            let call = |handler| Some(call(handler)).filter(|old| *old != SIG_ERR);
+            replace(signal, Some((handler, $flags)), call).unwrap_or(SIG_ERR)
+        }
+    )*};
+}
+
+set_handler! {
+    signal: SA_RESTART,
+    bsd_signal: SA_RESTART,
+    ssignal: SA_RESTART,
+    sysv_signal: SA_RESETHAND | SA_NODEFER,
+    __sysv_signal: SA_RESETHAND | SA_NODEFER,
+    sigset: 0,
+}
+
+fn replace_fault_handler(chained: &faults::Chained, handler: usize, flags: c_int) -> usize {
+    let before = chained.get().handler;
+    match handler {
+        SIG_ERR => {
+            set_errno(sys::EINVAL);
+            return SIG_ERR;
+        }
+        // A fault is never blocked.
+        SIG_HOLD => {}
+        _ => chained.set(&SigAction::new(handler, set_of(0), flags)),
+    }
+    before
+}
+
+/// Returns a set of signals to be blocked, without faults.
+fn without_faults(how: c_int, set: *const SignalSet) -> Option<SignalSet> {
+    if set.is_null() || how == SIG_UNBLOCK || !faults::are_handled() {
+        return None;
+    }
+    // SAFETY: the program passes a set.
+    let mut set = unsafe { *set };
+    set[0] &= !FAULTS;
+    Some(set)
+}
+
+/// pthread_sigmask(3) of the program.
+///
+/// # Safety
+/// As for pthread_sigmask(3).
+#[cfg_attr(frit_preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn pthread_sigmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int {
+    let allowed = without_faults(how, set);
+    real_mask(how, allowed.as_ref().map_or(set, std::ptr::from_ref), old)
+}
+
+/// sigprocmask(2) of the program.
+///
+/// # Safety
+/// As for sigprocmask(2).
+#[cfg_attr(frit_preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int {
+    let allowed = without_faults(how, set);
+    let set = allowed.as_ref().map_or(set, std::ptr::from_ref);
+    next!(sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int)
+}
+
+/// Defines functions that wait with other blocked signals, the set of which is the argument `$set`.
+macro_rules! wait_with_mask {
+    ($(fn $name:ident($($arg:ident: $kind:ty),*; $set:ident) -> c_int;)*) => {$(
+        #[doc = concat!("Stands in for `", stringify!($name), "` of the C library.")]
+        ///
+        /// # Safety
+        /// As for the function of the C library.
+        #[cfg_attr(frit_preload, unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($arg: $kind,)* $set: *const SignalSet) -> c_int {
+            let allowed = without_faults(SIG_BLOCK, $set);
+            let $set = allowed.as_ref().map_or($set, std::ptr::from_ref);
+            next!($name($($arg: $kind,)* $set: *const SignalSet) -> c_int)
+        }
+    )*};
+}
+
+wait_with_mask! {
+    fn sigsuspend(; mask) -> c_int;
+    fn ppoll(all: *mut c_void, count: usize, limit: *const c_void; mask) -> c_int;
+    fn pselect(
+        count: c_int, read: *mut c_void, write: *mut c_void, other: *mut c_void, limit: *const c_void; mask
+    ) -> c_int;
+    fn epoll_pwait(epoll: c_int, events: *mut c_void, count: c_int, limit: c_int; mask) -> c_int;
+    fn epoll_pwait2(epoll: c_int, events: *mut c_void, count: c_int, limit: *const c_void; mask) -> c_int;
+}
