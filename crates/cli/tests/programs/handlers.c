@@ -176,7 +176,9 @@ static void information(void) {
     CHECK(pthread_create(&thread, 0, sends, &self) == 0);
     while (is_copying) CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE && pread(used_fd, found, SIZE, 0) == SIZE);
     CHECK(pthread_join(thread, 0) == 0 && memcmp(found, expected, SIZE) == 0);
-    CHECK(queued == 400 && sum == 400L * 399 / 2 + 400 * 1000 && sent_faults == 50);
+    CHECK(queued == 400 && sum == 400L * 399 / 2 + 400 * 1000);
+    /* Two that wait are one. */
+    CHECK(sent_faults > 0 && sent_faults <= 50);
     sigset_t now;
     CHECK(sigprocmask(SIG_BLOCK, 0, &now) == 0);
     for (int i = 1; i < 32; i++) CHECK(!sigismember(&now, i));
