@@ -29,6 +29,9 @@ pub(super) const SIGSEGV: c_int = 11;
 /// Bits of the two signals in a set.
 pub(super) const FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
+/// Signals that are blocked within an access after one of them has arrived. SIGKILL and SIGSTOP never are.
+const HELD: u64 = !(FAULTS | 1 << (9 - 1) | 1 << (19 - 1));
+
 /// Words of `sigset_t`.
 const SET_WORDS: usize = 16;
 
@@ -186,7 +189,7 @@ fn set_again(signal: c_int) {
     }
 }
 
-/// All signals but faults are blocked, within a handler of a signal, whose return restores a mask.
+/// All signals are blocked, within a handler of a signal, whose return restores a mask.
 struct Hold {
     before: u64,
     /// The mask that the return from the handler restores.
@@ -201,18 +204,20 @@ impl Hold {
         const MASK: usize = 40 + 256;
         // SAFETY: the caller's.
         let at_return = unsafe { context.cast::<u8>().add(MASK).cast::<u64>() };
-        Self { before: sys::block_signals(!FAULTS), at_return }
+        // Also faults: those that are sent would set the mask for the end of the access after this handler.
+        Self { before: sys::block_signals(u64::MAX), at_return }
     }
 
-    /// Lets the signals stay blocked until the end of the access in progress. Handlers can be nested: the outer one is
-    /// the last that comes here, and its mask is that of the access.
+    /// Lets the signals but faults stay blocked until the end of the access in progress. Handlers can be nested: the
+    /// outer one is the last that comes here, and its mask is that of the access. A fault that is sent after it finds
+    /// the blocked signals.
     fn until_end_of_access(self, thread: &Thread) {
         // SAFETY: the context is valid until the handler returns.
-        unsafe {
-            thread.delayed.mask.set(*self.at_return);
-            *self.at_return = !FAULTS;
+        let mask = unsafe { self.at_return.replace(HELD) };
+        let delayed = &thread.delayed;
+        if !delayed.is_any.replace(true) || mask != HELD {
+            delayed.mask.set(mask);
         }
-        thread.delayed.is_any.set(true);
         std::mem::forget(self);
     }
 }
