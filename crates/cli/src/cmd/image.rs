@@ -5,7 +5,7 @@ use crate::output::print_stderr;
 use frit_fs::{
     ContentStore, Fs, FsOptions, Image, LockFile, OverlayNote, OverlayOptions, PlacedContents, Pool,
 };
-use frit_serve::fuse::mountpoints_of;
+use frit_serve::fuse::{abort_killed, mountpoints_of};
 use frit_volume::access::{exposed, foreign_owner, new_private};
 use frit_volume::lock::{lock, lock_ignoring_readers, locked_by_readers_only};
 use frit_volume::superblock;
@@ -78,7 +78,12 @@ impl LockedImage {
     /// Locks an image by a lock file that only its owner can open, and by the image itself, as
     /// older versions do. Without the lock file, a lock of any user blocks the image.
     fn lock(file: File, image: &Path) -> Result<LockedImage> {
-        LockedImage::try_lock(file, image).map_err(|e| match mounted_at(image) {
+        let again = file.try_clone().into_diagnostic()?;
+        let locked = match LockedImage::try_lock(file, image) {
+            Err(_) if end_killed_server(image)? => LockedImage::try_lock(again, image),
+            other => other,
+        };
+        locked.map_err(|e| match mounted_at(image) {
             Some(at) => {
                 let help = format!("it is mounted at {0}: frit unmount {0}", at.display());
                 miette!(help = help, "{e}")
@@ -173,6 +178,21 @@ impl Drop for LockedImage {
             own.remove();
         }
     }
+}
+
+/// Lets the killed server of an image end, if it cannot by itself. Returns `true` if there was one.
+///
+/// # Errors
+/// Its connection cannot be aborted; it does not end.
+pub(crate) fn end_killed_server(image: &Path) -> Result<bool> {
+    const TIME_TO_END: Duration = Duration::from_secs(10);
+    let aborted = abort_killed(image).into_diagnostic();
+    let aborted =
+        aborted.wrap_err_with(|| format!("the server of {} was killed and cannot end", image.display()))?;
+    if aborted {
+        wait_closed(image, TIME_TO_END)?;
+    }
+    Ok(aborted)
 }
 
 /// Returns the directory at which an image, or the pool that contains it, is mounted.

@@ -221,6 +221,8 @@ fn serve_files(
 
 /// Unmounts the stale mount of a killed server at the directory, and reports it.
 fn clear(args: &Args) -> Result<()> {
+    // Before anything asks its file system.
+    image::end_killed_server(&image::image_path(&args.image))?;
     if clear_stale(&args.directory).into_diagnostic()? {
         let at = args.directory.display();
         print_stderr(&format!("frit mount: {at}: unmounted a stale mount of a killed frit\n"))?;

@@ -9,7 +9,7 @@ use frit_serve::fuse::unmount;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Unmount a file system of frit mount, and wait until its image is closed.
 #[derive(clap::Args, Debug)]
@@ -40,6 +40,20 @@ pub(crate) struct Args {
     save: Option<PathBuf>,
 }
 
+/// Unmounts a directory. If its server was killed, programs get errors now and may need time to end.
+fn unmount_when_idle(mountpoint: &Path, lazy: bool, is_killed: bool) -> io::Result<()> {
+    const TIME_TO_END: Duration = Duration::from_secs(2);
+    let end = Instant::now() + if is_killed { TIME_TO_END } else { Duration::ZERO };
+    loop {
+        match unmount(mountpoint, lazy) {
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -54,6 +68,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ));
     }
     let image = image::image_path(found.source.as_ref());
+    // It would not answer the sync below.
+    let is_killed = image::end_killed_server(&image)?;
     // This is determined while the image is mounted: after the server has ended, only the name is
     // left.
     let overlay = unsynced_changes::overlay_of(&image);
@@ -71,7 +87,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             overlay.as_ref().map(|at| format!(", in {}", at.display())).unwrap_or_default()
         ));
     }
-    match unmount(&found.mountpoint, args.lazy) {
+    match unmount_when_idle(&found.mountpoint, args.lazy, is_killed) {
+        // The end of a killed server may have unmounted it.
+        Err(_) if mounted(&args.directory).is_ok_and(|left| left.is_none()) => {}
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
             let at = found.mountpoint.display();
             return Err(miette!(

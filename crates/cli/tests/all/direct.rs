@@ -306,6 +306,52 @@ sys.stdin.readline()";
     good(&frit(&["fsck", &p.image()]));
 }
 
+/// A server that grants a lease waits for the kernel, which may wait for a read that only the server can answer. Killed
+/// then, it does not end by itself (about one of ten kills here).
+#[test]
+fn a_server_that_is_killed_while_the_kernel_drops_pages_leaves_its_image() {
+    let Some(p) = Place::new(&[]) else { return };
+    fs::write(p.path("a"), vec![1; 8 << 20]).unwrap();
+    let script = "import os, sys
+try:
+    while True:
+        fd = os.open(sys.argv[1], os.O_RDWR)
+        if 'LD_PRELOAD' not in os.environ: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        for i in range(4): os.pread(fd, 1 << 20, i << 20)
+        os.close(fd)
+except OSError: pass";
+    let start = |exec: &[&str]| {
+        let words = [&["-k", "5", BOUND], exec, &["python3", "-c", script]].concat();
+        Command::new("timeout").args(words).arg(p.path("a")).spawn().unwrap()
+    };
+    // Its first thread is left until somebody takes its status.
+    let is_ending =
+        |server: &str| fs::read_dir(format!("/proc/{server}/task")).is_ok_and(|all| all.count() > 1);
+    let mut held = 0;
+    for round in 0..10 {
+        let exec = [env!("CARGO_BIN_EXE_frit"), "exec", "--mount", &p.at, "--"];
+        let mut programs = [start(&[]), start(&exec), start(&exec)];
+        std::thread::sleep(std::time::Duration::from_millis(300 + round * 17));
+        let server = p.server();
+        p.kill_server();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        held += usize::from(is_ending(&server));
+        if round % 2 == 0 {
+            good(&frit(&["unmount", &p.at]));
+            assert!(!is_ending(&server));
+        }
+        p.mount();
+        for program in &mut programs {
+            program.kill().unwrap();
+            program.wait().unwrap();
+        }
+        assert!(fs::read(p.path("a")).unwrap().iter().all(|byte| *byte == 1));
+    }
+    eprintln!("{held} of 10 servers could not end by themselves");
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+}
+
 /// A mount that begins after another one was killed can get its device number. A program that has mapped the first
 /// image must not take it for the second one.
 #[test]

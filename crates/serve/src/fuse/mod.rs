@@ -7,9 +7,11 @@
 
 pub mod block_export;
 pub mod file_system;
+mod killed_servers;
 mod linux;
 pub mod loop_devices;
 mod mounts;
 
 pub use block_export::{BlockExport, FILE_NAME};
+pub use killed_servers::abort_killed;
 pub use mounts::{absolute_path, mountpoints_of, mounts_at, unmount, volumes_at};

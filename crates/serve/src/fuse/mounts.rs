@@ -156,22 +156,41 @@ pub fn mountpoints_of(source: &Path) -> io::Result<Vec<PathBuf>> {
 /// /proc cannot be read.
 pub(super) fn mountpoints_of_type(kind: &str) -> io::Result<Vec<PathBuf>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(mountpoints_where(&list, |found, _| found == kind))
+    Ok(mountpoints_where(&list, |mount| mount.kind == kind))
+}
+
+/// Returns the directories at which the FUSE file system with this minor device number is mounted.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(super) fn fuse_mountpoints_of_device(minor: u32) -> io::Result<Vec<PathBuf>> {
+    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let device = format!("0:{minor}");
+    Ok(mountpoints_where(&list, |mount| mount.kind.starts_with("fuse") && mount.device == device))
 }
 
 /// Returns the directories at which a list of mounts (proc(5)) has a FUSE file system with this
 /// source.
 fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
-    mountpoints_where(list, |kind, of| kind.starts_with("fuse") && of == source)
+    mountpoints_where(list, |mount| mount.kind.starts_with("fuse") && mount.source == source)
 }
 
-/// Returns the directories of a list of mounts whose type and source are accepted.
-fn mountpoints_where(list: &str, is_wanted: impl Fn(&str, &Path) -> bool) -> Vec<PathBuf> {
+/// A line of a list of mounts.
+struct Line<'a> {
+    /// Major and minor number.
+    device: &'a str,
+    kind: &'a str,
+    source: PathBuf,
+}
+
+/// Returns the directories of the accepted lines of a list of mounts.
+fn mountpoints_where(list: &str, is_wanted: impl Fn(&Line<'_>) -> bool) -> Vec<PathBuf> {
     let at = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
-        let mut after = after.split(' ');
-        let (kind, source) = (after.next()?, unescape(after.next()?));
-        is_wanted(kind, &source).then(|| before.split(' ').nth(4).map(unescape)).flatten()
+        let (mut before, mut after) = (before.split(' ').skip(2), after.split(' '));
+        let device = before.next()?;
+        let mount = Line { device, kind: after.next()?, source: unescape(after.next()?) };
+        is_wanted(&mount).then(|| before.nth(1).map(unescape)).flatten()
     };
     list.lines().filter_map(at).collect()
 }
