@@ -4,10 +4,11 @@ use super::control::cancelled;
 use super::priority;
 use crate::foreground::{Foreground, RECENT};
 use crate::outcome::{Failure, Status};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Effect of a step of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +29,13 @@ pub(super) trait Steps: Send + Sync {
     fn cancel(&self);
 }
 
-/// Threads and their jobs.
+/// A thread whose step lasts longer is stuck: in a program, or in a search that takes long for each byte.
+const STUCK: Duration = Duration::from_millis(50);
+/// Maximum number of threads beside the usual ones, which work while those are stuck.
+const SPARE_THREADS: usize = 16;
+
+/// Threads and their jobs. If all threads are stuck, another one processes the jobs that have none, so that a few
+/// long steps do not hold up the instructions of others.
 pub(super) struct Pool {
     state: Mutex<State>,
     work: Condvar,
@@ -39,11 +46,43 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Arc<dyn Steps>>,
+    jobs: VecDeque<Entry>,
+    /// Begin of the step of each thread, by its number.
+    begun: Vec<Option<Instant>>,
     /// Number of changes after which a blocked job may be able to continue.
     changes: u64,
     handles: Vec<JoinHandle<()>>,
     closing: bool,
+}
+
+struct Entry {
+    job: Arc<dyn Steps>,
+    /// Number of threads in a step of it.
+    threads: usize,
+}
+
+impl State {
+    /// Returns `true` if the threads before this one are in steps that last long.
+    fn are_stuck(&self, before: usize) -> bool {
+        let is_stuck = |begun: &Option<Instant>| begun.is_some_and(|begun| begun.elapsed() >= STUCK);
+        self.begun.get(..before).is_some_and(|all| all.iter().all(is_stuck))
+    }
+
+    /// Takes the next job in turn, or the next one that no thread has.
+    fn take(&mut self, without_threads: bool) -> Option<Arc<dyn Steps>> {
+        let at = self.jobs.iter().position(|entry| !without_threads || entry.threads == 0)?;
+        let mut entry = self.jobs.remove(at)?;
+        entry.threads += 1;
+        let job = Arc::clone(&entry.job);
+        self.jobs.push_back(entry);
+        Some(job)
+    }
+
+    fn give_back(&mut self, job: &Arc<dyn Steps>) {
+        if let Some(entry) = self.jobs.iter_mut().find(|entry| Arc::ptr_eq(&entry.job, job)) {
+            entry.threads -= 1;
+        }
+    }
 }
 
 impl std::fmt::Debug for Pool {
@@ -63,22 +102,30 @@ impl Pool {
         if state.closing {
             return Err(cancelled());
         }
-        while state.handles.len() < self.threads {
-            let pool = Arc::clone(self);
-            let index = state.handles.len();
-            let name = format!("frit-isp-{index}");
-            match std::thread::Builder::new().name(name).spawn(move || pool.work(index)) {
-                Ok(handle) => state.handles.push(handle),
+        // One is spare.
+        while state.handles.len() <= self.threads {
+            match self.start_thread(&mut state) {
                 Err(error) if state.handles.is_empty() => {
                     return Err(Failure::new(Status::Internal, format!("no thread can be started: {error}")));
                 }
                 Err(_) => break,
+                Ok(()) => {}
             }
         }
-        state.jobs.push_back(job);
+        state.jobs.push_back(Entry { job, threads: 0 });
         state.changes += 1;
         drop(state);
         self.work.notify_all();
+        Ok(())
+    }
+
+    fn start_thread(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
+        let pool = Arc::clone(self);
+        let index = state.handles.len();
+        let name = format!("frit-isp-{index}");
+        let handle = std::thread::Builder::new().name(name).spawn(move || pool.work(index))?;
+        state.handles.push(handle);
+        state.begun.push(None);
         Ok(())
     }
 
@@ -86,7 +133,7 @@ impl Pool {
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closing = true;
-        state.jobs.iter().for_each(|job| job.cancel());
+        state.jobs.iter().for_each(|entry| entry.job.cancel());
         let handles = std::mem::take(&mut state.handles);
         drop(state);
         self.work.notify_all();
@@ -99,30 +146,30 @@ impl Pool {
     }
 
     /// Body of a thread.
-    fn work(&self, index: usize) {
+    fn work(self: &Arc<Self>, index: usize) {
         if let Some(niceness) = self.niceness {
             priority::set_niceness(niceness);
         }
         let mut state = self.state.lock();
         loop {
             // While foreground requests come, one thread works, so that a processor is left for them.
-            if index > 0 && !state.jobs.is_empty() && !state.closing && self.foreground.is_recent() {
-                self.work.wait_for(&mut state, RECENT);
+            let usual = if self.foreground.is_recent() { 1 } else { self.threads };
+            let is_usual = index < usual || state.closing;
+            if !is_usual && !state.jobs.is_empty() && !state.are_stuck(index) {
+                let until = if index < self.threads { RECENT } else { STUCK };
+                self.work.wait_for(&mut state, until);
                 continue;
             }
             let seen = state.changes;
             let mut worked = false;
             for _ in 0..state.jobs.len() {
                 // Jobs take turns, so a short one does not wait for the end of a long one.
-                let Some(job) = state.jobs.pop_front() else { break };
-                state.jobs.push_back(Arc::clone(&job));
-                drop(state);
-                let step = job.step();
-                state = self.state.lock();
+                let Some(job) = state.take(!is_usual) else { break };
+                let step = self.step(&mut state, index, &job);
                 match step {
                     Step::Worked => worked = true,
                     Step::Blocked => continue,
-                    Step::Finished => state.jobs.retain(|other| !Arc::ptr_eq(other, &job)),
+                    Step::Finished => state.jobs.retain(|entry| !Arc::ptr_eq(&entry.job, &job)),
                 }
                 state.changes += 1;
                 self.work.notify_all();
@@ -135,5 +182,24 @@ impl Pool {
                 self.work.wait(&mut state);
             }
         }
+    }
+
+    /// Processes a part of a job without the lock of the state.
+    fn step(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, index: usize, job: &Arc<dyn Steps>) -> Step {
+        // The last thread may get stuck as well.
+        let is_last = index + 1 == state.handles.len();
+        if is_last && state.handles.len() < self.threads + SPARE_THREADS && !state.closing {
+            // Without it, other jobs wait.
+            let _ = self.start_thread(state);
+        }
+        if let Some(begun) = state.begun.get_mut(index) {
+            *begun = Some(Instant::now());
+        }
+        let step = MutexGuard::unlocked(state, || job.step());
+        if let Some(begun) = state.begun.get_mut(index) {
+            *begun = None;
+        }
+        state.give_back(job);
+        step
     }
 }

@@ -116,3 +116,52 @@ fn one_thread_works_while_requests_come() {
     assert_eq!(engine.run(request(&source, words(), None)).status(), Status::Ok);
     assert_eq!(source.threads().len(), 1);
 }
+
+/// Data whose reads wait until a lock is released, and then fail.
+struct Held(Mutex<()>);
+
+impl Source for Held {
+    fn len(&self) -> u64 {
+        1 << 20
+    }
+
+    fn read(&self, _: u64, _: usize, _: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        drop(self.0.lock());
+        Err(SourceError("released".into()))
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn long_steps_hold_up_no_other_instruction() {
+    for is_foreground in [false, true] {
+        let foreground = Arc::new(Foreground::new(Duration::ZERO));
+        let engine = engine(&foreground);
+        let _guard = is_foreground.then(|| foreground.enter());
+        let held = Arc::new(Held(Mutex::default()));
+        let lock = held.0.lock().unwrap();
+        // More than the usual threads of the engine.
+        let long: Vec<_> = (0..6)
+            .map(|_| {
+                let instruction = Setting::plain().instruction(words(), 1 << 20);
+                let source = Arc::<Held>::clone(&held);
+                engine.submit(Request { instruction, source, module: None, destination: None })
+            })
+            .collect();
+        for _ in 0..3 {
+            let other = engine.submit(request(&Watched::new(100_000), words(), None));
+            assert_eq!(
+                other.wait_for(Duration::from_secs(60)).map(|outcome| outcome.status()),
+                Some(Status::Ok)
+            );
+        }
+        assert!(long.iter().all(|ticket| !ticket.is_complete()));
+        drop(lock);
+        for ticket in long {
+            assert_eq!(ticket.wait().status(), Status::Io);
+        }
+    }
+}
