@@ -6,6 +6,7 @@
 //! An abort of the connection ends the wait.
 
 use super::mounts::fuse_mountpoints_of_device;
+use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -64,16 +65,12 @@ fn abort(number: u32) -> io::Result<()> {
     let Err(error) = by_file else { return Ok(()) };
     let mounts = fuse_mountpoints_of_device(number)?;
     let flags = UnmountFlags::FORCE | UnmountFlags::NOFOLLOW;
-    let by_unmount = mounts.iter().map(|at| rustix::mount::unmount(at, flags));
     // It aborts the connection also if the file system stays mounted, because programs use it.
-    let is_aborted = by_unmount
-        .map(|done| done.is_ok() || done == Err(rustix::io::Errno::BUSY))
-        .fold(false, |a, b| a || b);
-    if is_aborted {
-        Ok(())
-    } else {
-        Err(io::Error::new(error.kind(), format!("cannot abort the FUSE connection {number}: {error}")))
+    let is_aborted = |at: &PathBuf| matches!(rustix::mount::unmount(at, flags), Ok(()) | Err(Errno::BUSY));
+    if mounts.iter().any(is_aborted) {
+        return Ok(());
     }
+    Err(io::Error::new(error.kind(), format!("cannot abort the FUSE connection {number}: {error}")))
 }
 
 #[cfg(test)]
