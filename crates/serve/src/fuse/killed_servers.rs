@@ -5,7 +5,7 @@
 //! the process keeps its files open: the connection, so that the kernel aborts no request, and the lock of the image.
 //! An abort of the connection ends the wait.
 
-use super::mounts::fuse_mountpoints_of_device;
+use super::mounts::{fuse_devices_of_source, fuse_mountpoints_of_device};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::collections::BTreeSet;
@@ -19,7 +19,11 @@ use std::{fs, io};
 /// A connection cannot be aborted. Processes that this user may not inspect are not found.
 pub fn abort_killed(file: &Path) -> io::Result<bool> {
     let Ok(file) = file.canonicalize() else { return Ok(false) };
-    let connections: BTreeSet<u32> = killed_processes().flat_map(|at| connections_of(&at, &file)).collect();
+    let found: Vec<Option<u32>> = killed_processes().flat_map(|at| connections_of(&at, &file)).collect();
+    let mut connections: BTreeSet<u32> = found.iter().flatten().copied().collect();
+    if found.contains(&None) {
+        connections.extend(fuse_devices_of_source(&file)?);
+    }
     connections.iter().try_for_each(|number| abort(*number))?;
     Ok(!connections.is_empty())
 }
@@ -37,12 +41,13 @@ fn is_zombie(stat: &str) -> bool {
 }
 
 /// Returns the numbers of the FUSE connections of the threads of a process that are left, if they have a file open.
-fn connections_of(process: &Path, file: &Path) -> Vec<u32> {
+/// `None`: a connection whose number the kernel does not tell.
+fn connections_of(process: &Path, file: &Path) -> Vec<Option<u32>> {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     let open = threads.map(|thread| open_files(&thread.path()));
     open.filter(|files| files.iter().any(|(_, path)| path == file))
         .flat_map(|files| files.into_iter().filter(|(_, path)| path == Path::new("/dev/fuse")))
-        .filter_map(|(info, _)| connection(&fs::read_to_string(info).ok()?))
+        .filter_map(|(info, _)| Some(connection(&fs::read_to_string(info).ok()?)))
         .collect()
 }
 
@@ -53,7 +58,7 @@ fn open_files(thread: &Path) -> Vec<(PathBuf, PathBuf)> {
         .collect()
 }
 
-/// Returns the number of the connection in the information of a descriptor of `/dev/fuse` (Linux 6.14).
+/// Returns the number of the connection in the information of a descriptor of `/dev/fuse`, which recent kernels have.
 fn connection(info: &str) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?.trim().parse().ok()
 }

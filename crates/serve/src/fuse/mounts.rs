@@ -169,6 +169,23 @@ pub(super) fn fuse_mountpoints_of_device(minor: u32) -> io::Result<Vec<PathBuf>>
     Ok(mountpoints_where(&list, |mount| mount.kind.starts_with("fuse") && mount.device == device))
 }
 
+/// Returns the minor device numbers of the FUSE file systems with this source: an image, or the directory of a pool
+/// that contains it.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(super) fn fuse_devices_of_source(image: &Path) -> io::Result<Vec<u32>> {
+    Ok(devices_in(&std::fs::read_to_string("/proc/self/mountinfo")?, image))
+}
+
+fn devices_in(list: &str, image: &Path) -> Vec<u32> {
+    let is_of = |line: &Line<'_>| {
+        line.kind.starts_with("fuse.") && (line.source == image || Some(&*line.source) == image.parent())
+    };
+    let all = list.lines().filter_map(Line::parse).filter(is_of);
+    all.filter_map(|line| line.device.strip_prefix("0:")?.parse().ok()).collect()
+}
+
 /// Returns the directories at which a list of mounts (proc(5)) has a FUSE file system with this
 /// source.
 fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
@@ -179,34 +196,32 @@ fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
 struct Line<'a> {
     /// Major and minor number.
     device: &'a str,
+    directory: &'a str,
     kind: &'a str,
     source: PathBuf,
 }
 
-/// Returns the directories of the accepted lines of a list of mounts.
-fn mountpoints_where(list: &str, is_wanted: impl Fn(&Line<'_>) -> bool) -> Vec<PathBuf> {
-    let at = |line: &str| {
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        // The number of fields before the separator varies.
         let (before, after) = line.split_once(" - ")?;
         let (mut before, mut after) = (before.split(' ').skip(2), after.split(' '));
-        let device = before.next()?;
-        let mount = Line { device, kind: after.next()?, source: unescape(after.next()?) };
-        is_wanted(&mount).then(|| before.nth(1).map(unescape)).flatten()
-    };
-    list.lines().filter_map(at).collect()
+        let (device, _root, directory) = (before.next()?, before.next()?, before.next()?);
+        Some(Self { device, directory, kind: after.next()?, source: unescape(after.next()?) })
+    }
+}
+
+/// Returns the directories of the accepted lines of a list of mounts.
+fn mountpoints_where(list: &str, is_wanted: impl Fn(&Line<'_>) -> bool) -> Vec<PathBuf> {
+    list.lines().filter_map(Line::parse).filter(is_wanted).map(|line| unescape(line.directory)).collect()
 }
 
 /// Returns types and sources of the file systems mounted at a directory. They are taken from the
 /// kernel's list, since the file systems themselves may hang.
 pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let at = |line: &&str| line.split(' ').nth(4).is_some_and(|p| unescape(p) == directory);
-    // Type and source follow a separator, since the number of fields before it varies (proc(5)).
-    let kind = |line: &str| {
-        let mut rest = line.split(" - ").nth(1)?.split(' ');
-        let (kind, source) = (rest.next()?, rest.next()?);
-        Some((kind.to_owned(), unescape(source).to_string_lossy().into_owned()))
-    };
-    Ok(list.lines().filter(at).filter_map(kind).collect())
+    let at = list.lines().filter_map(Line::parse).filter(|line| unescape(line.directory) == directory);
+    Ok(at.map(|line| (line.kind.to_owned(), line.source.to_string_lossy().into_owned())).collect())
 }
 
 #[cfg(test)]
@@ -224,5 +239,7 @@ mod tests {
             [Path::new("/mnt/my files"), Path::new("/mnt/b")]
         );
         assert!(mountpoints_in(list, Path::new("/home/im")).is_empty());
+        assert_eq!(devices_in(list, Path::new("/home/img")), [50]);
+        assert_eq!(devices_in(list, Path::new("/home/img/superblock")), [50]);
     }
 }
