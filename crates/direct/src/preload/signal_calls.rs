@@ -6,7 +6,7 @@ use super::signals::{
     SignalSet, real_mask, real_sigaction, set_of,
 };
 use super::sys::{self, next, set_errno};
-use super::{faults, mounts, process};
+use super::{faults, mounts};
 use std::ffi::{c_int, c_void};
 
 /// sigaction(2) of the program.
@@ -31,38 +31,16 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *m
         }
         return 0;
     }
-    // SAFETY: the program passes an action. Its handler may access files.
-    let new = unsafe { new.as_ref() }.map(|new| {
-        let mut new = *new;
-        new.mask[0] &= !FAULTS;
-        new
-    });
-    let mut found = SigAction::new(0, [0; _], 0);
-    let call = |handler| {
-        let new = new.map(|new| SigAction { handler, ..new });
-        let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        (real_sigaction(signal, new, &raw mut found) == 0).then_some(found.handler)
-    };
-    let replaced = replace(signal, new.map(|new| (new.handler, new.flags)), call);
-    let Some(handler) = replaced else { return -1 };
-    // SAFETY: the program's pointer is valid or null.
-    if let Some(old) = unsafe { old.as_mut() } {
-        *old = SigAction { handler, ..found };
+    // Faults are handled by this library only while it needs that.
+    let is_fault = faults::is_fault(signal);
+    // SAFETY: the program's pointers are valid or null.
+    let new = unsafe { new.as_ref() }.map(|new| if is_fault { *new } else { signals::to_kernel(new) });
+    let result = real_sigaction(signal, new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), old);
+    // SAFETY: as above.
+    if let (0, Some(old)) = (result, unsafe { old.as_mut() }) {
+        signals::to_program(old);
     }
-    0
-}
-
-/// Sets the handler of a signal by `call`, as [`signals::replace`] does. Faults are handled by this library only while
-/// it needs that, and a child of vfork(2) has handlers of its own.
-fn replace(
-    signal: c_int,
-    new: Option<(usize, c_int)>,
-    call: impl FnOnce(usize) -> Option<usize>,
-) -> Option<usize> {
-    if faults::is_fault(signal) || !process::has_own_memory() {
-        return call(new.map_or(0, |(handler, _)| handler)).map(|old| signals::of_program(signal, old));
-    }
-    signals::replace(signal, new, call)
+    result
 }
 
 /// Defines a function that sets the handler of a signal, with the flags of the C library.
@@ -81,8 +59,8 @@ macro_rules! set_handler {
             if let Some(chained) = faults::handler(signal) {
                 return replace_fault_handler(chained, handler, $flags);
             }
-            let call = |handler| Some(call(handler)).filter(|old| *old != SIG_ERR);
-            replace(signal, Some((handler, $flags)), call).unwrap_or(SIG_ERR)
+            let handler = if faults::is_fault(signal) { handler } else { signals::for_kernel(handler, $flags, false) };
+            signals::for_program(call(handler))
         }
     )*};
 }

@@ -2,8 +2,8 @@
 //! call. Otherwise a handler could wait for what the access holds, and a child that it forks could make the rest of
 //! the access at any later time.
 //!
-//! The kernel calls [`on_signal`] instead of a handler of the program. Within an access, the signal is sent to this
-//! thread again, which blocks it until the end of the access. Otherwise `on_signal` jumps to the handler, so that the
+//! The kernel has an entry of this library for each handler of the program. Within an access, the signal is sent to this
+//! thread again, which blocks it until the end of the access. Otherwise the entry jumps to the handler, so that the
 //! stack is as without this library. An access without signals costs one test of a flag.
 
 use super::sys::{self, next};
@@ -69,99 +69,156 @@ pub(super) fn real_mask(how: c_int, new: *const SignalSet, old: *mut SignalSet) 
     next!(pthread_sigmask(how: c_int, new: *const SignalSet, old: *mut SignalSet) -> c_int)
 }
 
-/// Number of signals, which begin at 1.
-const SIGNALS: usize = 64;
+/// A handler of the program: its address, and bits above those of addresses of programs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Handler(usize);
 
-/// A handler of the program: its address, and two of its flags in upper bits, which addresses of programs do not have.
-struct Handler(AtomicUsize);
+impl Handler {
+    /// The program has set SA_SIGINFO.
+    const TAKES_INFO: usize = 1 << 63;
+    /// The kernel passes information (SA_SIGINFO), also if the program has not set this.
+    const HAS_INFO: usize = 1 << 62;
+    /// SA_RESETHAND.
+    const IS_RESET: usize = 1 << 61;
 
-const TAKES_INFO: usize = 1 << 62;
-const IS_RESET: usize = 1 << 63;
+    fn new(address: usize, flags: c_int, has_info: bool) -> Self {
+        let bit = |is_set: bool, bit: usize| if is_set { bit } else { 0 };
+        let takes_info = bit(flags & SA_SIGINFO != 0, Self::TAKES_INFO);
+        let is_reset = bit(flags & SA_RESETHAND != 0, Self::IS_RESET);
+        Self(address | takes_info | bit(has_info, Self::HAS_INFO) | is_reset)
+    }
 
-static HANDLERS: [Handler; SIGNALS] = [const { Handler(AtomicUsize::new(0)) }; SIGNALS];
+    fn address(self) -> usize {
+        self.0 & !(Self::TAKES_INFO | Self::HAS_INFO | Self::IS_RESET)
+    }
 
-fn handler(signal: c_int) -> Option<&'static Handler> {
-    HANDLERS.get((signal as usize).checked_sub(1)?)
+    fn has(self, bit: usize) -> bool {
+        self.0 & bit != 0
+    }
 }
 
-/// Address of [`on_signal`].
-fn entry() -> usize {
-    on_signal as *const () as usize
+/// Number of handlers, and of entries for the kernel. An entry stays that of one handler, so that the kernel changes
+/// the handler, its flags and its mask in one step. Handlers beyond this number run within accesses.
+const HANDLERS: usize = 1024;
+/// Distance of entries in bytes.
+const ENTRY: usize = 16;
+
+static TABLE: [AtomicUsize; HANDLERS] = [const { AtomicUsize::new(0) }; HANDLERS];
+
+// Each entry has its index in a register that no argument uses. The kernel jumps to it with the stack of a handler,
+// and nothing is left on it.
+std::arch::global_asm!(
+    ".text",
+    ".globl frit_direct_entries",
+    ".hidden frit_direct_entries",
+    ".p2align 4",
+    "frit_direct_entries:",
+    ".set frit_direct_entry, 0",
+    ".rept {handlers}",
+    ".p2align 4",
+    "mov r11d, offset frit_direct_entry",
+    "jmp 3f",
+    ".set frit_direct_entry, frit_direct_entry + 1",
+    ".endr",
+    ".p2align 4",
+    "3:",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "mov ecx, r11d",
+    "call {choose}",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "test rax, rax",
+    "jz 4f",
+    "jmp rax",
+    "4: ret",
+    handlers = const HANDLERS,
+    choose = sym choose,
+);
+
+unsafe extern "C" {
+    fn frit_direct_entries();
 }
 
-/// Sets the handler of a signal by `call`, which gets the handler for the kernel, and returns the former one, or
-/// `None` if it fails. Returns the former handler of the program.
-pub(super) fn replace(
-    signal: c_int,
-    new: Option<(usize, c_int)>,
-    call: impl FnOnce(usize) -> Option<usize>,
-) -> Option<usize> {
-    let Some(table) = handler(signal) else { return call(new.map_or(0, |(new, _)| new)) };
-    let before = table.0.load(Ordering::Acquire);
-    let mut for_kernel = 0;
-    if let Some((new, flags)) = new {
-        for_kernel = new;
-        // After a system call for the former action, the program may set the entry itself.
-        if !matches!(new, SIG_DFL | SIG_IGN | SIG_HOLD | SIG_ERR) && new != entry() {
-            let takes_info = if flags & SA_SIGINFO != 0 { TAKES_INFO } else { 0 };
-            let is_reset = if flags & SA_RESETHAND != 0 { IS_RESET } else { 0 };
-            table.0.store(new | takes_info | is_reset, Ordering::Release);
-            for_kernel = entry();
+fn entry(index: usize) -> usize {
+    frit_direct_entries as *const () as usize + index * ENTRY
+}
+
+/// Returns the handler whose entry has this address.
+fn handler_of(entry_address: usize) -> Option<Handler> {
+    let at = entry_address.checked_sub(entry(0)).filter(|at| at % ENTRY == 0)?;
+    Some(Handler(TABLE.get(at / ENTRY)?.load(Ordering::Acquire)))
+}
+
+/// Returns the entry of a handler. `None`: there are too many.
+fn entry_of(handler: Handler) -> Option<usize> {
+    for (index, slot) in TABLE.iter().enumerate() {
+        let found = match slot.load(Ordering::Acquire) {
+            0 => slot
+                .compare_exchange(0, handler.0, Ordering::AcqRel, Ordering::Acquire)
+                .map_or_else(|is| is, |_| handler.0),
+            found => found,
+        };
+        if found == handler.0 {
+            return Some(entry(index));
         }
     }
-    let old = call(for_kernel);
-    if old.is_none() {
-        table.0.store(before, Ordering::Release);
+    None
+}
+
+/// Returns what the kernel gets for a handler of the program that has these flags.
+pub(super) fn for_kernel(address: usize, flags: c_int, has_info: bool) -> usize {
+    let is_function = !matches!(address, SIG_DFL | SIG_IGN | SIG_HOLD | SIG_ERR);
+    // After a system call for the former action, the program may set an entry itself.
+    if !is_function || handler_of(address).is_some() {
+        return address;
     }
-    old.map(|old| program_s(old, before))
+    entry_of(Handler::new(address, flags, has_info)).unwrap_or(address)
 }
 
-/// Returns the former handler of the program, from that of the kernel.
-fn program_s(old: usize, before: usize) -> usize {
-    if old == entry() { before & !(TAKES_INFO | IS_RESET) } else { old }
+/// Returns the handler of the program for one that the kernel has.
+pub(super) fn for_program(address: usize) -> usize {
+    handler_of(address).map_or(address, Handler::address)
 }
 
-/// Returns the handler of the program for an address that the kernel has.
-pub(super) fn of_program(signal: c_int, old: usize) -> usize {
-    handler(signal).map_or(old, |table| program_s(old, table.0.load(Ordering::Acquire)))
+/// Changes an action of the program to one for the kernel.
+pub(super) fn to_kernel(action: &SigAction) -> SigAction {
+    let handler = for_kernel(action.handler, action.flags, true);
+    let has_info = if handler == action.handler { 0 } else { SA_SIGINFO };
+    let mut mask = action.mask;
+    // The handler may access files.
+    mask[0] &= !FAULTS;
+    SigAction { handler, mask, flags: action.flags | has_info, ..*action }
 }
 
-/// What the kernel calls. It has the stack of a handler, and leaves nothing on it.
-#[unsafe(naked)]
-unsafe extern "C" fn on_signal() {
-    std::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "call {choose}",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2: ret",
-        choose = sym choose,
-    )
+/// Changes an action of the kernel to that of the program.
+pub(super) fn to_program(action: &mut SigAction) {
+    if let Some(handler) = handler_of(action.handler) {
+        action.handler = handler.address();
+        if !handler.has(Handler::TAKES_INFO) {
+            action.flags &= !SA_SIGINFO;
+        }
+    }
 }
 
 /// Returns the handler to be called now, or 0.
-extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void) -> usize {
-    let Some(table) = handler(signal) else { return 0 };
-    let value = table.0.load(Ordering::Acquire);
+extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, index: usize) -> usize {
+    let Some(handler) = handler_of(entry(index)) else { return 0 };
     let thread = Thread::get();
     if thread.is_in_access() {
         // SAFETY: the kernel passes a `ucontext_t`.
         let hold = unsafe { Hold::new(context) };
-        if send_again(signal, if value & TAKES_INFO != 0 { info } else { std::ptr::null() }) {
-            if value & IS_RESET != 0 {
-                set_again(signal);
+        if send_again(signal, if handler.has(Handler::HAS_INFO) { info } else { std::ptr::null() }) {
+            if handler.has(Handler::IS_RESET) {
+                set_again(signal, entry(index));
             }
             hold.until_end_of_access(thread);
             return 0;
         }
     }
-    value & !(TAKES_INFO | IS_RESET)
+    handler.address()
 }
 
 /// Sends a signal to this thread, which blocks it. Returns `false` if the kernel cannot queue it.
@@ -180,11 +237,11 @@ fn send_again(signal: c_int, info: *const c_void) -> bool {
     result == 0
 }
 
-/// Sets a handler again that the kernel has reset before it called it (SA_RESETHAND). It keeps the flags and the mask.
-fn set_again(signal: c_int) {
+/// Sets an entry again that the kernel has reset before it called it (SA_RESETHAND). It keeps the flags and the mask.
+fn set_again(signal: c_int, entry: usize) {
     let mut action = SigAction::new(SIG_DFL, set_of(0), 0);
-    if real_sigaction(signal, std::ptr::null(), &raw mut action) == 0 {
-        action.handler = entry();
+    if real_sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.handler == SIG_DFL {
+        action.handler = entry;
         real_sigaction(signal, &raw const action, std::ptr::null_mut());
     }
 }
