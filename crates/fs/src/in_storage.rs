@@ -17,6 +17,12 @@ pub trait InStorage: FileSystem {
     /// The inode is not a command file, or its directory was removed.
     fn command_directory(&self, command: Ino) -> Result<Ino>;
 
+    /// Fails if the caller may not list the names of a directory.
+    ///
+    /// # Errors
+    /// The inode is not a directory, or the caller lacks permission.
+    fn check_listing(&self, caller: &Caller, directory: Ino) -> Result<()>;
+
     /// Opens the contents of a regular file, for reading or for writing, with the rights of the caller.
     ///
     /// # Errors
@@ -39,6 +45,10 @@ pub trait InStorage: FileSystem {
 impl<M: Medium + 'static> InStorage for Fs<M> {
     fn command_directory(&self, command: Ino) -> Result<Ino> {
         self.directory_of(command)
+    }
+
+    fn check_listing(&self, caller: &Caller, directory: Ino) -> Result<()> {
+        self.check_readable_directory(caller, directory)
     }
 
     fn open_contents(

@@ -180,10 +180,12 @@ impl Channel {
         let Some(pending) = state.pending.front_mut() else { return Ok(Vec::new()) };
         if pending.result.is_none() {
             let outcome = pending.ticket.try_wait().ok_or(ChannelError::WouldBlock)?;
-            pending.result = Some(match &pending.form {
+            let result = match &pending.form {
                 Form::Json => text::format(&outcome),
                 Form::Binary(structure) => binary::format(structure, &outcome),
-            });
+            };
+            pending.ticket.count_memory(result.len() as u64);
+            pending.result = Some(result);
         }
         let result = pending.result.as_deref().unwrap_or_default();
         let end = pending.read.saturating_add(len).min(result.len());
@@ -192,8 +194,10 @@ impl Channel {
         if end == result.len() {
             let was_full = state.pending.len() == OUTSTANDING_MAX;
             state.pending.pop_front();
+            let has_next = state.pending.front().is_some_and(|next| next.ticket.is_complete());
             drop(state);
-            if was_full {
+            // The next result may have been complete before this one, which was an event for this one.
+            if was_full || has_next {
                 notify(&self.waiters);
             }
         }
@@ -228,8 +232,8 @@ impl Channel {
         }
     }
 
-    /// Calls `watcher` for each event from now on: an instruction completes, or a read makes room for
-    /// an instruction. Replaces the watcher that was set before. It is never called for a state that is
+    /// Calls `watcher` for each event from now on: an instruction completes, a read reaches the end of a result
+    /// and the next one is complete, or it makes room for an instruction. Replaces the watcher that was set before. It is never called for a state that is
     /// there already: a caller that sets it first, and then looks at [`readiness`](Self::readiness),
     /// misses nothing.
     pub fn watch(&self, watcher: impl Fn() + Send + Sync + 'static) {

@@ -5,12 +5,20 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
 #define SIZE (4 << 20)
 #define PAGE 4096
 #include "check.h"
+
+/* The first function of the program, before the C library has its environment, opens a file. */
+static void opens_early(void) {
+    close(open("/dev/null", O_RDONLY));
+}
+__attribute__((section(".preinit_array"), used)) static void (*early)(void) = opens_early;
 
 /* A thread that ends while it copies leaves nothing in the way of others: neither its access, for which a truncation
    would wait, nor the lock of writers, without which writes go through the mount. */
@@ -62,7 +70,8 @@ static pid_t parent;
 static void check_whole(void) {
     static unsigned char all[SIZE];
     CHECK(pread(used_fd, all, SIZE, 0) == SIZE);
-    for (int i = 0; i < SIZE; i++) CHECK(all[i] == all[0]);
+    /* The child has another file, perhaps since the begin of this check. */
+    for (int i = 0; i < SIZE; i++) CHECK(in_child || all[i] == all[0]);
 }
 
 static void changes_the_file(int signal) {
@@ -165,10 +174,34 @@ static void *sends(void *target) {
     return 0;
 }
 
+/* Pairs of signals, one soon after the other. The next pair waits for both handlers. */
+enum { PAIRS = 300 };
+static volatile int *jobs;
+
+static void counts_job(int signal) {
+    /* A SIGTSTP that waits is removed by SIGCONT. */
+    if (signal != SIGTSTP) __atomic_add_fetch(jobs, 1, __ATOMIC_SEQ_CST);
+}
+
+static void sends_pairs(void) {
+    int want = 0;
+    alarm(60);
+    for (int i = 0; i < PAIRS; i++) {
+        want += i % 2 ? 1 : 2;
+        if (i % 2) kill(parent, SIGTSTP), usleep(i % 7 * 20), kill(parent, SIGCONT);
+        else kill(parent, SIGUSR1), usleep(i % 7 * 20), syscall(SYS_tgkill, parent, parent, SIGUSR1);
+        while (*jobs < want) usleep(20);
+        usleep(i * 37 % 200);
+    }
+    _exit(*jobs != want);
+}
+
 static void information(void) {
     struct sigaction action = {.sa_sigaction = takes_info, .sa_flags = SA_SIGINFO}, old;
     pthread_t thread, self = pthread_self();
     used_fd = fresh(O_RDWR), is_copying = 1;
+    jobs = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(jobs != MAP_FAILED);
     sigemptyset(&action.sa_mask), sigaddset(&action.sa_mask, SIGUSR2);
     CHECK(sigaction(SIGRTMIN, &action, 0) == 0 && sigaction(SIGRTMIN + 1, &action, 0) == 0);
     CHECK(sigaction(SIGRTMIN, 0, &old) == 0 && old.sa_sigaction == takes_info && old.sa_flags & SA_SIGINFO);
@@ -191,9 +224,16 @@ static void information(void) {
         CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
         while (!resets) CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE);
     }
-    /* A child of vfork(2) sets actions of its own, as Python does before it runs a program. */
-    CHECK(signal(SIGUSR1, counts_fault) == SIG_DFL);
+    /* A signal for the process and one for the thread are two, and SIGTSTP removes no later SIGCONT. */
+    CHECK(signal(SIGUSR1, counts_job) == SIG_DFL && signal(SIGTSTP, counts_job) == SIG_DFL);
+    CHECK(signal(SIGCONT, counts_job) == SIG_DFL);
     int status;
+    pid_t sender = fork();
+    if (sender == 0) sends_pairs();
+    while (waitpid(sender, &status, WNOHANG) == 0) CHECK(pwrite(used_fd, expected, SIZE, 0) == SIZE);
+    CHECK(status == 0);
+    /* A child of vfork(2) sets actions of its own, as Python does before it runs a program. */
+    CHECK(signal(SIGUSR1, counts_fault) == counts_job);
     pid_t child = vfork();
     if (child == 0) {
         signal(SIGUSR1, SIG_IGN), signal(SIGUSR2, is_reset), signal(SIGSEGV, SIG_DFL);

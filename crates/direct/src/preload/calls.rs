@@ -300,6 +300,9 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
     const CLOSE_RANGE: c_long = 436;
     const FCNTL: c_long = 72;
     const IO_URING_SETUP: c_long = 425;
+    const CLONE: c_long = 56;
+    const FORK: c_long = 57;
+    const CLONE3: c_long = 435;
     const UNSHARE: c_long = 272;
     const RT_SIGACTION: c_long = 13;
     const RT_SIGPROCMASK: c_long = 14;
@@ -316,6 +319,10 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
         // Threads and timers do not concern files.
         202 | 186 | 39 | 24 | 228 | 230 | 318 | 332 => {}
         IO_URING_SETUP | UNSHARE => leave(),
+        CLONE | FORK | CLONE3 => {
+            process::begin_fork_without_end();
+            demote_all();
+        }
         // Any other call may use the position of a descriptor, or start a process.
         _ => demote_all(),
     }

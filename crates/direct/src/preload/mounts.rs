@@ -266,6 +266,10 @@ pub(super) fn has_mounts() -> bool {
 #[cold]
 fn read_environment() -> i32 {
     let mut count = 0;
+    // SAFETY: the C library has the variable. It is set after the first functions of the program (.preinit_array).
+    if unsafe { (&raw const sys::environ).read().is_null() } {
+        return 0;
+    }
     // SAFETY: the name is a C string, and so is the value.
     let value = unsafe { sys::getenv(DEVICES.as_ptr()) };
     if !value.is_null() {

@@ -1,5 +1,6 @@
 //! Phase of this process: whether its table of descriptors is right, after fork, vfork and others.
 
+use super::sys::BlockedSignals;
 use super::thread::{self, Thread};
 use super::{files, sys};
 use std::ffi::c_int;
@@ -23,19 +24,24 @@ static IS_OFF: AtomicBool = AtomicBool::new(false);
 /// Lock of rare changes. It is never waited for: whoever does not get it does without direct access.
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Holds [`BUSY`].
-pub(super) struct Exclusive;
+/// Holds [`BUSY`], with blocked signals: a jump out of a handler would never release it.
+pub(super) struct Exclusive {
+    quiet: Option<BlockedSignals>,
+}
 
 impl Exclusive {
     pub(super) fn try_new() -> Option<Self> {
+        let quiet = Some(BlockedSignals::new());
         // Lazily: a value that is not returned would release the lock of another thread when it is dropped.
-        (!BUSY.swap(true, Ordering::Acquire)).then(|| Self)
+        (!BUSY.swap(true, Ordering::Acquire)).then(|| Self { quiet })
     }
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
         BUSY.store(false, Ordering::Release);
+        // In this order: handlers run here.
+        self.quiet = None;
     }
 }
 
@@ -132,6 +138,11 @@ pub(super) fn fork(call: impl FnOnce() -> c_int) -> c_int {
     }
     sys::set_errno(errno);
     child
+}
+
+/// Notes a fork by syscall(2), whose end is not known: files that are opened from now on are given to the kernel.
+pub(super) fn begin_fork_without_end() {
+    FORKS.fetch_add(1 << 32 | 1, Ordering::SeqCst);
 }
 
 /// Time at which a file is opened, among calls of fork(2).

@@ -2,9 +2,11 @@
 //! call. Otherwise a handler could wait for what the access holds, and a child that it forks could make the rest of
 //! the access at any later time.
 //!
-//! The kernel has an entry of this library for each handler of the program. Within an access, the signal is sent to this
-//! thread again, which blocks it until the end of the access. Otherwise the entry jumps to the handler, so that the
-//! stack is as without this library. An access without signals costs one test of a flag.
+//! The kernel has an entry of this library for each handler of the program. Within an access, the entry keeps what the
+//! handler gets, and returns with all signals blocked; the end of the access calls the handler. Otherwise the entry
+//! jumps to the handler, so that the stack is as without this library. A handler on an alternate stack is called by the
+//! kernel: its signal is sent to this thread again. That is not done for all, because it can be one with another
+//! signal, and removes a pending SIGCONT or stop. An access without signals costs one test of a flag.
 
 use super::sys::{self, next};
 use super::thread::Thread;
@@ -80,16 +82,20 @@ impl Handler {
     const HAS_INFO: usize = 1 << 62;
     /// SA_RESETHAND.
     const IS_RESET: usize = 1 << 61;
+    /// SA_ONSTACK.
+    const ON_STACK: usize = 1 << 60;
+    const BITS: usize = Self::TAKES_INFO | Self::HAS_INFO | Self::IS_RESET | Self::ON_STACK;
 
     fn new(address: usize, flags: c_int, has_info: bool) -> Self {
         let bit = |is_set: bool, bit: usize| if is_set { bit } else { 0 };
         let takes_info = bit(flags & SA_SIGINFO != 0, Self::TAKES_INFO);
         let is_reset = bit(flags & SA_RESETHAND != 0, Self::IS_RESET);
-        Self(address | takes_info | bit(has_info, Self::HAS_INFO) | is_reset)
+        let on_stack = bit(flags & SA_ONSTACK != 0, Self::ON_STACK);
+        Self(address | takes_info | bit(has_info, Self::HAS_INFO) | is_reset | on_stack)
     }
 
     fn address(self) -> usize {
-        self.0 & !(Self::TAKES_INFO | Self::HAS_INFO | Self::IS_RESET)
+        self.0 & !Self::BITS
     }
 
     fn has(self, bit: usize) -> bool {
@@ -210,8 +216,13 @@ extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, i
     if thread.is_in_access() {
         // SAFETY: the kernel passes a `ucontext_t`.
         let hold = unsafe { Hold::new(context) };
-        if send_again(signal, if handler.has(Handler::HAS_INFO) { info } else { std::ptr::null() }) {
-            if handler.has(Handler::IS_RESET) {
+        let info = if handler.has(Handler::HAS_INFO) { info } else { std::ptr::null() };
+        let mask = hold.mask_of_handler(thread);
+        // SAFETY: the arguments are the kernel's.
+        let is_kept = !handler.has(Handler::ON_STACK)
+            && unsafe { thread.delayed.keep(Call::new(handler.address(), signal, mask, info, context)) };
+        if is_kept || send_again(signal, info) {
+            if !is_kept && handler.has(Handler::IS_RESET) {
                 set_again(signal, entry(index));
             }
             hold.until_end_of_access(thread);
@@ -219,6 +230,68 @@ extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, i
         }
     }
     handler.address()
+}
+
+/// Words of `siginfo_t`, and of a `ucontext_t`, as far as the kernel writes it (without the registers for
+/// floating-point numbers), and in all.
+const INFO_WORDS: usize = 16;
+const CONTEXT_WORDS: usize = (MASK_AT + size_of::<u64>()) / size_of::<u64>();
+const CONTEXT_WORDS_ALL: usize = 121;
+/// Position of `uc_sigmask` in `ucontext_t`, behind `uc_mcontext`, which has 256 bytes.
+const MASK_AT: usize = 40 + 256;
+/// Position of the pointer to registers for floating-point numbers, in words.
+const FLOATS_AT: usize = (40 + 184) / size_of::<u64>();
+
+/// A handler that is called later, with its arguments.
+#[derive(Clone, Copy)]
+struct Call {
+    handler: usize,
+    signal: c_int,
+    /// Signals that are blocked in the handler.
+    mask: u64,
+    info: [u64; INFO_WORDS],
+    context: [u64; CONTEXT_WORDS],
+}
+
+impl Call {
+    const NONE: Self =
+        Self { handler: 0, signal: 0, mask: 0, info: [0; INFO_WORDS], context: [0; CONTEXT_WORDS] };
+
+    /// # Safety
+    /// `info` is null, or a `siginfo_t`; `context` is the `ucontext_t` of a handler.
+    unsafe fn new(
+        handler: usize,
+        signal: c_int,
+        mask: u64,
+        info: *const c_void,
+        context: *const c_void,
+    ) -> Self {
+        let mut call = Self { handler, signal, mask, ..Self::NONE };
+        // SAFETY: the caller's.
+        unsafe {
+            if info.is_null() {
+                call.info[0] = signal as u64;
+            } else {
+                call.info = info.cast::<[u64; INFO_WORDS]>().read();
+            }
+            call.context = context.cast::<[u64; CONTEXT_WORDS]>().read();
+        }
+        call.context[FLOATS_AT] = 0;
+        call
+    }
+
+    fn make(&self) {
+        let mut info = self.info;
+        let mut context = [0_u64; CONTEXT_WORDS_ALL];
+        context[..CONTEXT_WORDS].copy_from_slice(&self.context);
+        sys::set_blocked_signals(self.mask);
+        // SAFETY: the program installed a handler with this signature, or one that uses the first argument.
+        unsafe {
+            let handler: unsafe extern "C" fn(c_int, *mut u64, *mut u64) =
+                std::mem::transmute::<usize, _>(self.handler);
+            handler(self.signal, info.as_mut_ptr(), context.as_mut_ptr());
+        }
+    }
 }
 
 /// Sends a signal to this thread, which blocks it. Returns `false` if the kernel cannot queue it.
@@ -257,12 +330,16 @@ impl Hold {
     /// # Safety
     /// `context` is the `ucontext_t` of a handler.
     unsafe fn new(context: *mut c_void) -> Self {
-        /// Position of `uc_sigmask` in `ucontext_t`, behind `uc_mcontext`, which has 256 bytes.
-        const MASK: usize = 40 + 256;
         // SAFETY: the caller's.
-        let at_return = unsafe { context.cast::<u8>().add(MASK).cast::<u64>() };
+        let at_return = unsafe { context.cast::<u8>().add(MASK_AT).cast::<u64>() };
         // Also faults: those that are sent would set the mask for the end of the access after this handler.
         Self { before: sys::block_signals(u64::MAX), at_return }
+    }
+
+    /// Returns the signals that are blocked in the handler. Another one may have interrupted it, whose return has left
+    /// the signals of the access blocked, and kept the mask that it found.
+    fn mask_of_handler(&self, thread: &Thread) -> u64 {
+        if self.before == HELD { thread.delayed.mask.get() } else { self.before }
     }
 
     /// Lets the signals but faults stay blocked until the end of the access in progress. Handlers can be nested: the
@@ -285,6 +362,9 @@ impl Drop for Hold {
     }
 }
 
+/// Maximum number of calls that are kept: handlers that interrupt one another before all signals are blocked.
+const CALLS: usize = 4;
+
 /// Signals that arrived within an access.
 pub(super) struct Delayed {
     is_any: Cell<bool>,
@@ -292,11 +372,30 @@ pub(super) struct Delayed {
     mask: Cell<u64>,
     /// Signals of faults that were sent: they cannot be blocked.
     faults: Cell<u64>,
+    calls: [Cell<Call>; CALLS],
+    count: Cell<usize>,
 }
 
 impl Delayed {
     pub(super) const fn new() -> Self {
-        Self { is_any: Cell::new(false), mask: Cell::new(0), faults: Cell::new(0) }
+        Self {
+            is_any: Cell::new(false),
+            mask: Cell::new(0),
+            faults: Cell::new(0),
+            calls: [const { Cell::new(Call::NONE) }; CALLS],
+            count: Cell::new(0),
+        }
+    }
+
+    /// Keeps a call until the end of the access. All signals are blocked. Returns `false` if there is no room.
+    fn keep(&self, call: Call) -> bool {
+        let count = self.count.get();
+        let room = self.calls.get(count);
+        if let Some(room) = room {
+            room.set(call);
+            self.count.set(count + 1);
+        }
+        room.is_some()
     }
 
     /// Lets the handlers run. There is no access in progress.
@@ -309,10 +408,16 @@ impl Delayed {
 
     #[cold]
     fn deliver_now(&self) {
-        // In this order: handlers run within the calls, and may access files.
+        // In this order: handlers may access files, and leave by a jump.
         self.is_any.set(false);
-        let faults = self.faults.replace(0);
-        sys::set_blocked_signals(self.mask.get());
+        let (faults, mask, count) = (self.faults.replace(0), self.mask.get(), self.count.replace(0));
+        let mut calls = [Call::NONE; CALLS];
+        for (call, kept) in calls.iter_mut().zip(&self.calls).take(count) {
+            *call = kept.get();
+        }
+        // The last one was interrupted by those before it.
+        calls.iter().take(count).for_each(Call::make);
+        sys::set_blocked_signals(mask);
         for signal in [SIGSEGV, SIGBUS] {
             if faults >> (signal - 1) & 1 != 0 {
                 send_again(signal, std::ptr::null());

@@ -70,6 +70,7 @@ pub(super) const SYS_TGKILL: c_long = 234;
 // `syscall` is among the functions that this library stands in for, so it is not declared here.
 unsafe extern "C" {
     pub(super) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    pub(super) static environ: *const *const c_char;
     pub(super) fn getenv(name: *const c_char) -> *const c_char;
     pub(super) fn __errno_location() -> *mut c_int;
     pub(super) fn ioctl(fd: Fd, request: u64, ...) -> c_int;

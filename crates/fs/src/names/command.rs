@@ -10,8 +10,9 @@ use crate::fs::Fs;
 use crate::inode::{Inode, Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::permissions::{self, READ};
 use crate::planted::Bug;
-use crate::types::{COMMAND_NAME, Ino, InodeType, Time};
+use crate::types::{COMMAND_NAME, Caller, Ino, InodeType, Time};
 use frit_core::planted::is_planted;
 use std::sync::Arc;
 
@@ -39,6 +40,14 @@ impl<M: Medium> Fs<M> {
             return Err(Error::Invalid("not a command file"));
         }
         if state.inode.links == 0 { Err(Error::NotFound) } else { Ok(state.inode.parent) }
+    }
+
+    /// Fails unless the caller may list the names of a directory.
+    pub(crate) fn check_readable_directory(&self, caller: &Caller, directory: Ino) -> Result<()> {
+        let node = self.node(directory)?;
+        let state = node.state.read();
+        state.check_directory()?;
+        permissions::check_access(caller, &state.inode, READ)
     }
 
     /// Adds the command file of a new directory to a transaction. The caller frees `ino` if the

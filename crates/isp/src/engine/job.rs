@@ -59,7 +59,7 @@ impl<O: Operation> Job<O> {
         state.phase = Phase::Scanning;
         match prepared {
             Ok((version, range)) => {
-                (state.version, state.range) = (version, range);
+                (state.version, state.range) = (Some(version), range);
                 // It may follow from what the preparation has read.
                 state.sequential = self.operation.sequential();
                 self.divide(state);

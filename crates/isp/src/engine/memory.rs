@@ -50,6 +50,14 @@ impl Reservation {
     }
 }
 
+impl Reservation {
+    /// Adds memory that is in use already, also beyond the maximum.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        self.memory.used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.shrink(0);

@@ -99,6 +99,13 @@ impl Ticket {
         }
     }
 
+    /// Counts further memory of the result until the last copy is dropped.
+    pub(crate) fn count_memory(&self, bytes: u64) {
+        if let Some(memory) = &mut self.0.state.lock().memory {
+            memory.grow(bytes);
+        }
+    }
+
     pub(super) fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }

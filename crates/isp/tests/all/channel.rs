@@ -295,9 +295,10 @@ fn a_watcher_is_called_for_events_only() {
     assert!(!channel.read(1000).is_empty());
     expect(18, "there is room for an instruction");
     assert!(!channel.read(1000).is_empty());
+    expect(19, "the next result is complete");
     channel.close();
     channel.write(b"{\"wrong\":1}\n", &directory()).unwrap();
-    expect(18, "the watcher was removed");
+    expect(19, "the watcher was removed");
     assert_eq!(replaced.load(Ordering::SeqCst), 0, "another one has replaced it");
 }
 

@@ -20,7 +20,8 @@ impl<O: Operation> Job<O> {
                 (None, Some(total)) => self.operation.finish(total),
                 (failure, _) => Err(failure.unwrap_or_else(cancelled)),
             });
-            let changed = self.request.source.version() != version;
+            // Without a version, no byte was scanned.
+            let changed = version.is_some_and(|version| self.request.source.version() != version);
             let truncated = finished.as_ref().is_ok_and(|(_, truncated)| *truncated);
             let mut result = finished.map(|(answer, _)| answer);
             if changed && self.request.instruction.fail_if_changed && result.is_ok() {

@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(super) struct State<R> {
     pub(super) phase: Phase,
     pub(super) range: Range<u64>,
-    pub(super) version: u64,
+    pub(super) version: Option<u64>,
     pub(super) part_bytes: u64,
     /// `true` if the range is scanned as one part.
     pub(super) sequential: bool,
@@ -43,7 +43,7 @@ impl<R> State<R> {
         Self {
             phase: Phase::New,
             range: 0..0,
-            version: 0,
+            version: None,
             part_bytes: 1,
             sequential,
             parts: 0,

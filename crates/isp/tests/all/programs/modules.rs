@@ -58,23 +58,38 @@ fn a_wrong_module_is_named_with_its_fault() {
     for memory in ["(memory i64 1)", "(memory 1) (memory 1)", "(memory 1 1 shared)"] {
         cases.push((assembled(&format!("(module {memory})")), "not a valid module"));
     }
-    // Modules whose compilation takes long.
-    for (body, words) in [
-        (
-            format!("(func {})", "(drop (i32.const 1))".repeat(16_000)),
-            "the squares of the lengths of its functions",
-        ),
-        (format!("(func {})", "(local i32)".repeat(1001)), "1001 variables"),
-        ("(func)".repeat(10_001), "10003 functions"),
-    ] {
-        cases.push((assembled(&format!("(module {REST} {SCAN} {body})")), words));
-    }
     for (module, words) in cases {
         let (status, message) = failure(&run(&engine, program(&module), b"a\n"));
         assert!(status == Status::BadModule && message.contains(words), "{words}: {status:?}, {message}");
         assert!(!message.contains('\n'), "{message}");
     }
     assert_eq!(payload(&run(&engine, program(&valid), b"a\n")), "");
+}
+
+#[test]
+fn a_module_whose_compilation_takes_long_is_refused() {
+    let engine = Setting::plain().engine();
+    for (body, words) in [
+        (
+            format!("(func {})", "(drop (i32.const 1))".repeat(16_000)),
+            "the squares of the lengths of its functions",
+        ),
+        (format!("(func {})", "(local i32)".repeat(1001)), "1001 variables"),
+        ("(func)".repeat(4001), "4003 functions"),
+        (
+            format!("(func {} {})", "(loop ".repeat(1001), ")".repeat(1001)),
+            "the squares of the depths of loops of its functions",
+        ),
+        (
+            format!("(func {0}{1} {2}{1})", "(loop ".repeat(600), ")".repeat(600), "(block ".repeat(600))
+                .repeat(3),
+            "a function with 600 loops inside of one another",
+        ),
+    ] {
+        let module = assembled(&format!("(module {REST} {SCAN} {body})"));
+        let (status, message) = failure(&run(&engine, program(&module), b"a\n"));
+        assert!(status == Status::BadModule && message.contains(words), "{words}: {status:?}, {message}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::adapter::FsAdapter;
 use super::in_storage::CommandFiles;
 use super::options::MountOptions;
-use crate::fuse::mounts::{check_mountpoint, mount_error, unmount_with_timeout};
+use crate::fuse::mounts::{check_mountpoint, mount_error, mounts_at, unmount_with_timeout};
 use crate::fuse::unmount;
 use frit_fs::{DirectFiles, InStorage};
 use frit_fuse::Connection;
@@ -87,6 +87,10 @@ impl Mount {
     pub fn unmount(&self, timeout: Duration) -> io::Result<bool> {
         if self.has_ended() {
             return Ok(false);
+        }
+        // A lazy unmount has removed it, and programs still use it.
+        if mounts_at(&self.mountpoint)? == 0 {
+            return Ok(true);
         }
         match unmount_with_timeout(&self.mountpoint, timeout) {
             Ok(()) => Ok(false),

@@ -173,6 +173,25 @@ fn a_module_needs_the_right_to_read_it() {
 }
 
 #[test]
+fn a_number_finds_no_file_whose_name_may_not_be_listed() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir(m.path("drop")).unwrap();
+    fs::write(m.path("drop/secret-name"), "text").unwrap();
+    let ino = std::os::unix::fs::MetadataExt::ino(&fs::metadata(m.path("drop/secret-name")).unwrap());
+    let by_number =
+        format!(r#"exec 3<>.isp; echo '{{"checksum": "xxh3", "inode": {ino}}}' >&3; head -n 1 <&3"#);
+    let by_name = r#"exec 3<>.isp; echo '{"checksum": "xxh3", "file": "secret-name"}' >&3; head -n 1 <&3"#;
+    for (mode, number) in [(0o711, "denied"), (0o755, "ok")] {
+        fs::set_permissions(m.path("drop"), fs::Permissions::from_mode(mode)).unwrap();
+        for (script, status) in [(&*by_number, number), (by_name, "ok")] {
+            let said = sh_as(1000, &m.path("drop"), script);
+            assert!(said.starts_with(&format!(r#"{{"status":"{status}""#)), "{mode:o}: {said}");
+        }
+    }
+    m.stop();
+}
+
+#[test]
 fn a_command_file_is_neither_listed_nor_in_the_way() {
     let Some(m) = Mounted::new("") else { return };
     fs::create_dir_all(m.path("a/b")).unwrap();

@@ -59,8 +59,9 @@ impl<F: InStorage> CallerFiles<F> {
     }
 
     /// Finds an inode by its number among the names of the directory. A number alone would avoid the
-    /// permissions of the directories on the path.
+    /// permissions of the directories on the path, and show files whose names the caller may not list.
     fn named_here(&self, wanted: Ino) -> Result<Attr, ResolveError> {
+        self.files.check_listing(&self.credentials.caller, self.directory).map_err(refused)?;
         let mut name = None;
         let listed = self.files.read_dir(self.directory, 2, &mut |entry| {
             if entry.ino == wanted {
