@@ -208,10 +208,9 @@ fn handlers(p: &Place, subject: &str) -> String {
 fn a_thread_that_ends_while_it_writes_leaves_nothing_behind() {
     let Some(p) = Place::new(&[]) else { return };
     let said = handlers(&p, "threads");
-    let (_, writes, through) = report(&said);
-    // Each of 40 open files asks for a lease after 8 accesses. Threads that can be canceled at any instruction have no
-    // direct access.
-    assert!(writes > 3500 && through < 800, "{said}");
+    let (_, writes, _) = report(&said);
+    // 100 writes of each of 40 open files, less those before its lease.
+    assert!(writes > 3500, "{said}");
 }
 
 #[test]
@@ -338,11 +337,15 @@ except OSError: pass";
         held += usize::from(is_ending(&server));
         if round % 2 == 0 {
             good(&frit(&["unmount", &p.at]));
-            assert!(!is_ending(&server));
+            assert!((0..500).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                !is_ending(&server)
+            }));
         }
         p.mount();
         for program in &mut programs {
-            program.kill().unwrap();
+            // timeout(1) is the first one of a group.
+            run("kill", &["-9", "--", &format!("-{}", program.id())]);
             program.wait().unwrap();
         }
         assert!(fs::read(p.path("a")).unwrap().iter().all(|byte| *byte == 1));

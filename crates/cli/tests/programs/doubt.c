@@ -380,7 +380,7 @@ static void cancellation(void) {
     }
 }
 
-/* A handler may leave an access for good. Nothing of it stays in the way of others. */
+/* A handler may leave a read or a write by a jump. Nothing stays in the way of others. */
 static sigjmp_buf jump;
 static void on_alarm(int signal) {
     (void)signal;

@@ -105,7 +105,6 @@ static void writes_under_handlers(void) {
     CHECK(pwrite(used_fd, found, SIZE, 0) == SIZE);
     for (jumps_out = 0; jumps_out < 2; jumps_out++) {
         runs = calls = 0;
-        /* Without it, a jump would have to unblock the signal. */
         struct sigaction action = {.sa_handler = changes_the_file};
         CHECK(sigaction(SIGALRM, &action, 0) == 0);
         while (runs < 40) {

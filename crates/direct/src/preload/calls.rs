@@ -303,6 +303,7 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
     const CLONE: c_long = 56;
     const FORK: c_long = 57;
     const CLONE3: c_long = 435;
+    const CLONE_VM: usize = 0x100;
     const UNSHARE: c_long = 272;
     const RT_SIGACTION: c_long = 13;
     const RT_SIGPROCMASK: c_long = 14;
@@ -319,6 +320,9 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
         // Threads and timers do not concern files.
         202 | 186 | 39 | 24 | 228 | 230 | 318 | 332 => {}
         IO_URING_SETUP | UNSHARE => leave(),
+        // Not for threads.
+        CLONE if a & CLONE_VM != 0 => demote_all(),
+        CLONE3 if sys::read_word(a).is_some_and(|flags| flags & CLONE_VM != 0) => demote_all(),
         CLONE | FORK | CLONE3 => {
             process::begin_fork_without_end();
             demote_all();

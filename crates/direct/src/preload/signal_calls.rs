@@ -43,6 +43,16 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *m
     result
 }
 
+/// Another name of `sigaction` in the C library.
+///
+/// # Safety
+/// As for sigaction(2).
+#[cfg_attr(frit_preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn __sigaction(signal: c_int, new: *const SigAction, old: *mut SigAction) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { sigaction(signal, new, old) }
+}
+
 /// Defines a function that sets the handler of a signal, with the flags of the C library.
 macro_rules! set_handler {
     ($($name:ident: $flags:expr),* $(,)?) => {$(

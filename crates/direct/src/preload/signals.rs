@@ -31,8 +31,12 @@ pub(super) const SIGSEGV: c_int = 11;
 /// Bits of the two signals in a set.
 pub(super) const FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
+/// Bits of other signals that an instruction can raise: SIGILL, SIGTRAP, SIGFPE, SIGSYS. Their handlers change the
+/// registers of that instruction, and while they are blocked they kill the process. So they are not delayed.
+const RAISED: u64 = 1 << (4 - 1) | 1 << (5 - 1) | 1 << (8 - 1) | 1 << (31 - 1);
+
 /// Signals that are blocked within an access after one of them has arrived. SIGKILL and SIGSTOP never are.
-const HELD: u64 = !(FAULTS | 1 << (9 - 1) | 1 << (19 - 1));
+const HELD: u64 = !(FAULTS | RAISED | 1 << (9 - 1) | 1 << (19 - 1));
 
 /// Words of `sigset_t`.
 const SET_WORDS: usize = 16;
@@ -127,19 +131,27 @@ std::arch::global_asm!(
     ".set frit_direct_entry, frit_direct_entry + 1",
     ".endr",
     ".p2align 4",
+    ".cfi_startproc",
     "3:",
     "push rdi",
+    ".cfi_adjust_cfa_offset 8",
     "push rsi",
+    ".cfi_adjust_cfa_offset 8",
     "push rdx",
+    ".cfi_adjust_cfa_offset 8",
     "mov ecx, r11d",
     "call {choose}",
     "pop rdx",
+    ".cfi_adjust_cfa_offset -8",
     "pop rsi",
+    ".cfi_adjust_cfa_offset -8",
     "pop rdi",
+    ".cfi_adjust_cfa_offset -8",
     "test rax, rax",
     "jz 4f",
     "jmp rax",
     "4: ret",
+    ".cfi_endproc",
     handlers = const HANDLERS,
     choose = sym choose,
 );
@@ -213,7 +225,8 @@ pub(super) fn to_program(action: &mut SigAction) {
 extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, index: usize) -> usize {
     let Some(handler) = handler_of(entry(index)) else { return 0 };
     let thread = Thread::get();
-    if thread.is_in_access() {
+    let is_raised = RAISED >> (signal - 1) & 1 != 0;
+    if thread.is_in_access() && !is_raised {
         // SAFETY: the kernel passes a `ucontext_t`.
         let hold = unsafe { Hold::new(context) };
         let info = if handler.has(Handler::HAS_INFO) { info } else { std::ptr::null() };
@@ -277,6 +290,8 @@ impl Call {
             call.context = context.cast::<[u64; CONTEXT_WORDS]>().read();
         }
         call.context[FLOATS_AT] = 0;
+        // UC_FP_XSTATE.
+        call.context[0] &= !1;
         call
     }
 
@@ -339,7 +354,7 @@ impl Hold {
     /// Returns the signals that are blocked in the handler. Another one may have interrupted it, whose return has left
     /// the signals of the access blocked, and kept the mask that it found.
     fn mask_of_handler(&self, thread: &Thread) -> u64 {
-        if self.before == HELD { thread.delayed.mask.get() } else { self.before }
+        if thread.delayed.is_any.get() { thread.delayed.mask.get() } else { self.before }
     }
 
     /// Lets the signals but faults stay blocked until the end of the access in progress. Handlers can be nested: the
@@ -377,16 +392,6 @@ pub(super) struct Delayed {
 }
 
 impl Delayed {
-    pub(super) const fn new() -> Self {
-        Self {
-            is_any: Cell::new(false),
-            mask: Cell::new(0),
-            faults: Cell::new(0),
-            calls: [const { Cell::new(Call::NONE) }; CALLS],
-            count: Cell::new(0),
-        }
-    }
-
     /// Keeps a call until the end of the access. All signals are blocked. Returns `false` if there is no room.
     fn keep(&self, call: Call) -> bool {
         let count = self.count.get();
@@ -409,20 +414,21 @@ impl Delayed {
     #[cold]
     fn deliver_now(&self) {
         // In this order: handlers may access files, and leave by a jump.
-        self.is_any.set(false);
+        sys::block_signals(u64::MAX);
         let (faults, mask, count) = (self.faults.replace(0), self.mask.get(), self.count.replace(0));
         let mut calls = [Call::NONE; CALLS];
         for (call, kept) in calls.iter_mut().zip(&self.calls).take(count) {
             *call = kept.get();
         }
-        // The last one was interrupted by those before it.
-        calls.iter().take(count).for_each(Call::make);
-        sys::set_blocked_signals(mask);
+        self.is_any.set(false);
         for signal in [SIGSEGV, SIGBUS] {
             if faults >> (signal - 1) & 1 != 0 {
                 send_again(signal, std::ptr::null());
             }
         }
+        // The last one was interrupted by those before it.
+        calls.iter().take(count).for_each(Call::make);
+        sys::set_blocked_signals(mask);
     }
 }
 
@@ -432,7 +438,8 @@ impl Delayed {
 /// `context` is the `ucontext_t` of a handler.
 pub(super) unsafe fn delay_fault(signal: c_int, context: *mut c_void) -> bool {
     let thread = Thread::get();
-    if !thread.is_in_access() {
+    // Also before what was delayed is delivered.
+    if !thread.is_in_access() && !thread.delayed.is_any.get() {
         return false;
     }
     // SAFETY: the caller's.

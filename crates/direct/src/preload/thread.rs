@@ -26,28 +26,38 @@ pub(super) struct Thread {
     pub(super) in_handler: Cell<bool>,
 }
 
-thread_local! {
-    static THREAD: Thread = const {
-        Thread {
-            slots: [const { Cell::new(std::ptr::null()) }; MOUNTS],
-            ancestors: Cell::new(0),
-            count: Cell::new(0),
-            is_in_access: Cell::new(false),
-            delayed: signals::Delayed::new(),
-            ends_anywhere: Cell::new(false),
-            calls_vfork: Cell::new(false),
-            in_handler: Cell::new(false),
-        }
-    };
-}
+// In the memory that each thread has from its begin: with `thread_local!`, the first access of a thread after
+// dlopen(3) can call malloc, also in a signal handler. Zeros are the initial state.
+std::arch::global_asm!(
+    ".section .tbss,\"awT\",@nobits",
+    ".globl frit_direct_thread",
+    ".hidden frit_direct_thread",
+    ".type frit_direct_thread, @object",
+    ".p2align 6",
+    "frit_direct_thread:",
+    ".zero {size}",
+    ".text",
+    size = const size_of::<Thread>(),
+);
 
 impl Thread {
     /// Returns the state of this thread.
     #[inline]
     pub(super) fn get() -> &'static Thread {
-        // SAFETY: the state needs no drop, so it is valid until the thread has ended, and nobody keeps the
-        // reference longer.
-        THREAD.with(|thread| unsafe { &*std::ptr::from_ref(thread) })
+        let at: *const Thread;
+        // SAFETY: the distance of the variable from the begin of the control block is constant in a library that is
+        // loaded with the program.
+        unsafe {
+            std::arch::asm!(
+                "mov {at}, qword ptr [rip + frit_direct_thread@GOTTPOFF]",
+                "add {at}, qword ptr fs:[0]",
+                at = out(reg) at,
+                options(pure, readonly, nostack)
+            );
+        }
+        // SAFETY: zeros are a valid state, which needs no drop, so it is valid until the thread has ended, and nobody
+        // keeps the reference longer.
+        unsafe { &*at }
     }
 
     /// Returns `true` if this thread may begin an access: not in a signal handler that interrupted one, not while a

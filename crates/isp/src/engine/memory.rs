@@ -48,9 +48,7 @@ impl Reservation {
             self.bytes = bytes;
         }
     }
-}
 
-impl Reservation {
     /// Adds memory that is in use already, also beyond the maximum.
     pub(super) fn grow(&mut self, bytes: u64) {
         self.memory.used.fetch_add(bytes, Ordering::Relaxed);

@@ -31,6 +31,8 @@ pub(super) trait Steps: Send + Sync {
 
 /// A thread whose step lasts longer is stuck: in a program, or in a search that takes long for each byte.
 const STUCK: Duration = Duration::from_millis(50);
+/// The same while foreground requests come: a step waits for them at each of its chunks (16 of 50 ms).
+const STUCK_BESIDE_REQUESTS: Duration = Duration::from_secs(1);
 /// Maximum number of threads beside the usual ones, which work while those are stuck.
 const SPARE_THREADS: usize = 16;
 
@@ -38,7 +40,10 @@ const SPARE_THREADS: usize = 16;
 /// long steps do not hold up the instructions of others.
 pub(super) struct Pool {
     state: Mutex<State>,
+    /// Wakes the usual threads.
     work: Condvar,
+    /// Wakes the spare ones.
+    spare: Condvar,
     threads: usize,
     niceness: Option<i32>,
     foreground: Arc<Foreground>,
@@ -62,9 +67,9 @@ struct Entry {
 }
 
 impl State {
-    /// Returns `true` if the threads before this one are in steps that last long.
-    fn are_stuck(&self, before: usize) -> bool {
-        let is_stuck = |begun: &Option<Instant>| begun.is_some_and(|begun| begun.elapsed() >= STUCK);
+    /// Returns `true` if the threads before this one are in steps that last as long.
+    fn are_stuck(&self, before: usize, limit: Duration) -> bool {
+        let is_stuck = |begun: &Option<Instant>| begun.is_some_and(|begun| begun.elapsed() >= limit);
         self.begun.get(..before).is_some_and(|all| all.iter().all(is_stuck))
     }
 
@@ -93,7 +98,8 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     pub(super) fn new(threads: usize, niceness: Option<i32>, foreground: Arc<Foreground>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), work: Condvar::new(), threads, niceness, foreground })
+        let (work, spare) = (Condvar::new(), Condvar::new());
+        Arc::new(Self { state: Mutex::default(), work, spare, threads, niceness, foreground })
     }
 
     /// Adds a job. The first one starts the threads.
@@ -116,6 +122,7 @@ impl Pool {
         state.changes += 1;
         drop(state);
         self.work.notify_all();
+        self.spare.notify_all();
         Ok(())
     }
 
@@ -137,6 +144,7 @@ impl Pool {
         let handles = std::mem::take(&mut state.handles);
         drop(state);
         self.work.notify_all();
+        self.spare.notify_all();
         for handle in handles {
             // The last reference to an engine may be dropped by a callback in one of its threads.
             if handle.thread().id() != std::thread::current().id() {
@@ -153,11 +161,16 @@ impl Pool {
         let mut state = self.state.lock();
         loop {
             // While foreground requests come, one thread works, so that a processor is left for them.
-            let usual = if self.foreground.is_recent() { 1 } else { self.threads };
+            let (usual, limit) = match self.foreground.is_recent() {
+                true => (1, STUCK_BESIDE_REQUESTS),
+                false => (self.threads, STUCK),
+            };
             let is_usual = index < usual || state.closing;
-            if !is_usual && !state.jobs.is_empty() && !state.are_stuck(index) {
-                let until = if index < self.threads { RECENT } else { STUCK };
-                self.work.wait_for(&mut state, until);
+            if !is_usual && !state.are_stuck(index, limit) {
+                if state.closing && state.jobs.is_empty() {
+                    return;
+                }
+                self.wait(&mut state, index, is_usual);
                 continue;
             }
             let seen = state.changes;
@@ -173,14 +186,32 @@ impl Pool {
                 }
                 state.changes += 1;
                 self.work.notify_all();
+                if state.closing {
+                    self.spare.notify_all();
+                }
                 break;
             }
             if state.closing && state.jobs.is_empty() {
                 return;
             }
             if !worked && state.changes == seen {
-                self.work.wait(&mut state);
+                self.wait(&mut state, index, is_usual);
             }
+        }
+    }
+
+    /// Waits for work. A thread that works only at times looks again while there are jobs.
+    fn wait(&self, state: &mut MutexGuard<'_, State>, index: usize, is_usual: bool) {
+        let has_jobs = !state.jobs.is_empty();
+        if index >= self.threads {
+            match has_jobs {
+                true => _ = self.spare.wait_for(state, STUCK),
+                false => self.spare.wait(state),
+            }
+        } else if is_usual || !has_jobs {
+            self.work.wait(state);
+        } else {
+            self.work.wait_for(state, RECENT);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Mountpoints: checks, unmounting, and the kernel's list of mounts.
 
+use super::file_system::SUBTYPE;
 use super::loop_devices::unescape;
 use frit_fuse::ConnectionError;
 use rustix::mount::UnmountFlags;
@@ -179,8 +180,11 @@ pub(super) fn fuse_devices_of_source(image: &Path) -> io::Result<Vec<u32>> {
 }
 
 fn devices_in(list: &str, image: &Path) -> Vec<u32> {
+    // As `frit_fs::Pool::image` names it.
+    let pool = image.parent().filter(|_| image.file_name() == Some("image".as_ref()));
     let is_of = |line: &Line<'_>| {
-        line.kind.starts_with("fuse.") && (line.source == image || Some(&*line.source) == image.parent())
+        line.kind.strip_prefix("fuse.") == Some(SUBTYPE)
+            && (line.source == image || Some(&*line.source) == pool)
     };
     let all = list.lines().filter_map(Line::parse).filter(is_of);
     all.filter_map(|line| line.device.strip_prefix("0:")?.parse().ok()).collect()
@@ -190,6 +194,16 @@ fn devices_in(list: &str, image: &Path) -> Vec<u32> {
 /// source.
 fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
     mountpoints_where(list, |mount| mount.kind.starts_with("fuse") && mount.source == source)
+}
+
+/// Returns the device (major and minor number) of what is mounted at a directory, over all others.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(super) fn top_device_at(directory: &Path) -> io::Result<Option<String>> {
+    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let top = list.lines().filter_map(Line::parse).rfind(|line| unescape(line.directory) == directory);
+    Ok(top.map(|line| line.device.to_owned()))
 }
 
 /// A line of a list of mounts.
@@ -240,6 +254,9 @@ mod tests {
         );
         assert!(mountpoints_in(list, Path::new("/home/im")).is_empty());
         assert_eq!(devices_in(list, Path::new("/home/img")), [50]);
-        assert_eq!(devices_in(list, Path::new("/home/img/superblock")), [50]);
+        assert_eq!(devices_in(list, Path::new("/home/img/image")), [50]);
+        assert!(devices_in(list, Path::new("/home/img/other")).is_empty(), "it is not that of a pool");
+        let others = "42 22 0:52 / /mnt/c rw - fuse.bindfs /home rw\n";
+        assert!(devices_in(others, Path::new("/home/image")).is_empty());
     }
 }

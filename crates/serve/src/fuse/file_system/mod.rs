@@ -15,6 +15,7 @@ mod killpriv;
 mod listing;
 mod names;
 mod options;
+pub(in crate::fuse) use options::SUBTYPE;
 mod page_invalidation;
 mod page_marks;
 mod passthrough;

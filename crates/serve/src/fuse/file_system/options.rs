@@ -7,7 +7,7 @@ use std::fmt;
 pub const THREADS_MAX: usize = 64;
 
 /// File system type that `df -T` and `findmnt` show, after `fuse.`.
-pub(super) const SUBTYPE: &str = "ispfs";
+pub(in crate::fuse) const SUBTYPE: &str = "ispfs";
 
 /// Mount options of a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]

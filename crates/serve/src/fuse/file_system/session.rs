@@ -3,7 +3,7 @@
 use super::adapter::FsAdapter;
 use super::in_storage::CommandFiles;
 use super::options::MountOptions;
-use crate::fuse::mounts::{check_mountpoint, mount_error, mounts_at, unmount_with_timeout};
+use crate::fuse::mounts::{check_mountpoint, mount_error, top_device_at, unmount_with_timeout};
 use crate::fuse::unmount;
 use frit_fs::{DirectFiles, InStorage};
 use frit_fuse::Connection;
@@ -16,6 +16,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Mount {
     mountpoint: PathBuf,
+    /// Device (major and minor number) in the list of mounts.
+    device: Option<String>,
     connection: Option<Connection>,
     inactive_reason: Option<&'static str>,
     commands: Arc<CommandFiles>,
@@ -48,9 +50,10 @@ impl Mount {
         let reason = adapter.passthrough.inactive_reason();
         let connection = Connection::start(&adapter, &mountpoint, &options.connection());
         let connection = connection.map_err(|e| mount_error(&mountpoint, e))?;
+        let device = top_device_at(&mountpoint)?;
         let inactive_reason = reason.get().copied();
         let commands = Arc::clone(&adapter.commands);
-        Ok(Mount { mountpoint, connection: Some(connection), inactive_reason, commands })
+        Ok(Mount { mountpoint, device, connection: Some(connection), inactive_reason, commands })
     }
 
     /// Returns `true` if requests come through io_uring.
@@ -88,8 +91,8 @@ impl Mount {
         if self.has_ended() {
             return Ok(false);
         }
-        // A lazy unmount has removed it, and programs still use it.
-        if mounts_at(&self.mountpoint)? == 0 {
+        // A lazy unmount has removed it, and programs still use it. Others may have mounted there since.
+        if top_device_at(&self.mountpoint)? != self.device {
             return Ok(true);
         }
         match unmount_with_timeout(&self.mountpoint, timeout) {
