@@ -150,6 +150,8 @@ fn serve(args: &Args, options: &MountOptions) -> Result<()> {
     // From here on signals are queued, however long opening takes.
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
+    // Before anything asks its file system.
+    image::end_killed_server(&image::image_path(&args.image))?;
     clear(args)?;
     if image::is_volume(&args.image) {
         let files = Arc::new(image::open_on_volume(&args.image, options.read_only)?);
@@ -221,8 +223,6 @@ fn serve_files(
 
 /// Unmounts the stale mount of a killed server at the directory, and reports it.
 fn clear(args: &Args) -> Result<()> {
-    // Before anything asks its file system.
-    image::end_killed_server(&image::image_path(&args.image))?;
     if clear_stale(&args.directory).into_diagnostic()? {
         let at = args.directory.display();
         print_stderr(&format!("frit mount: {at}: unmounted a stale mount of a killed frit\n"))?;

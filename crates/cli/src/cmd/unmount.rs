@@ -5,11 +5,14 @@ mod unsynced_changes;
 use super::image;
 use crate::output::{print, print_stderr};
 use frit_serve::fuse::file_system::{MountInfo, mounted};
-use frit_serve::fuse::unmount;
+use frit_serve::fuse::{unmount, unmount_with_timeout};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Time that programs have to end after errors of a killed server.
+const TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// Unmount a file system of frit mount, and wait until its image is closed.
 #[derive(clap::Args, Debug)]
@@ -38,20 +41,6 @@ pub(crate) struct Args {
     /// another disk.
     #[arg(long, value_name = "FILE", conflicts_with = "lazy")]
     save: Option<PathBuf>,
-}
-
-/// Unmounts a directory. If its server was killed, programs get errors now and may need time to end.
-fn unmount_when_idle(mountpoint: &Path, lazy: bool, is_killed: bool) -> io::Result<()> {
-    const TIME_TO_END: Duration = Duration::from_secs(2);
-    let end = Instant::now() + if is_killed { TIME_TO_END } else { Duration::ZERO };
-    loop {
-        match unmount(mountpoint, lazy) {
-            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            other => return other,
-        }
-    }
 }
 
 /// Runs the command.
@@ -87,7 +76,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             overlay.as_ref().map(|at| format!(", in {}", at.display())).unwrap_or_default()
         ));
     }
-    match unmount_when_idle(&found.mountpoint, args.lazy, is_killed) {
+    let unmounted = match args.lazy {
+        true => unmount(&found.mountpoint, true),
+        false => {
+            unmount_with_timeout(&found.mountpoint, if is_killed { TIME_TO_END } else { Duration::ZERO })
+        }
+    };
+    match unmounted {
         // The end of a killed server may have unmounted it.
         Err(_) if mounted(&args.directory).is_ok_and(|left| left.is_none()) => {}
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {

@@ -2,6 +2,7 @@
 //! hang runs under `timeout`, and a guard unmounts at the end.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -192,6 +193,33 @@ fn a_signal_unmounts() {
         assert_eq!(fs::read(p.at.join("f")).unwrap(), b"not synced");
         good(&frit(&["unmount", p.at()]));
     }
+}
+
+#[test]
+fn a_server_without_a_mount_serves_open_files_also_after_a_signal() {
+    let Some(p) = Place::new() else { return };
+    good(&frit(&["mkfs", &p.image, "--size", "32M"]));
+    good(&p.mount(&[]));
+    let server = p.server();
+    let mut file = fs::File::create(p.at.join("f")).unwrap();
+    good(&frit(&["unmount", p.at(), "--lazy"]));
+    // Another file system at the same place is not its own.
+    let other = format!("{}.other", p.image);
+    good(&frit(&["mkfs", &other, "--size", "32M"]));
+    good(&frit(&["mount", &other, p.at()]));
+    good(&run("kill", &["-TERM", &server]));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    file.write_all(b"served").unwrap();
+    fs::write(p.at.join("g"), "other").unwrap();
+    drop(file);
+    good(&frit(&["unmount", p.at()]));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while Path::new("/proc").join(&server).join("fd/0").exists() {
+        assert!(std::time::Instant::now() < end, "it ends with its last file");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let checked = good(&frit(&["fsck", &p.image]));
+    assert!(checked.contains("it was unmounted in order") && checked.contains("1 files"), "{checked}");
 }
 
 /// Each open file of a pool is an open file of the server.

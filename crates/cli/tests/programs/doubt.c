@@ -264,14 +264,14 @@ static int fd_of_other(int is_open) {
     return fd;
 }
 
-static void opens_beside_forks(void) {
+static void opens_beside_forks(int by_system_call) {
     pthread_t thread;
     CHECK(pthread_create(&thread, 0, opens, 0) == 0);
     for (int round = 0; round < ROUNDS; round++) {
         int gate[2], fd, status;
         CHECK(pipe(gate) == 0);
         usleep(round * 7 % 300);
-        pid_t child = fork();
+        pid_t child = by_system_call ? syscall(SYS_fork) : fork();
         if (child == 0) {
             char buffer[10];
             /* It reads if it has the file, whose number comes later. */
@@ -459,8 +459,10 @@ int main(int count, char **arguments) {
     CHECK(count == 2);
     make_file(arguments[1]);
     snprintf(log_path, sizeof log_path, "%s.log", path);
-    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves(), opens_beside_forks();
+    failed_calls(), refused_arguments(), positions_of_threads(), files_of_threads(), forks_beside_moves(), opens_beside_forks(0);
     shown_positions(), ends(), cancellation(), jumps(), fault_handlers();
+    /* The last one: direct access does not know when a fork by syscall(2) ends. */
+    opens_beside_forks(1);
     check_file();
     return 0;
 }

@@ -323,10 +323,7 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
         // Not for threads.
         CLONE if a & CLONE_VM != 0 => demote_all(),
         CLONE3 if sys::read_word(a).is_some_and(|flags| flags & CLONE_VM != 0) => demote_all(),
-        CLONE | FORK | CLONE3 => {
-            process::begin_fork_without_end();
-            demote_all();
-        }
+        CLONE | FORK | CLONE3 => process::begin_fork(),
         // Any other call may use the position of a descriptor, or start a process.
         _ => demote_all(),
     }

@@ -7,7 +7,6 @@ use super::signals::{
     self, FAULTS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_SIGINFO, SIG_BLOCK, SIG_DFL, SIG_IGN,
     SIG_UNBLOCK, SIGBUS, SIGSEGV, SigAction, real_mask, real_sigaction, set_of,
 };
-use super::sys;
 use super::thread::Thread;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
@@ -115,15 +114,7 @@ unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void, is_fault
             real_sigaction(signal, &raw const default, std::ptr::null_mut());
             if !is_fault {
                 // A fault repeats by itself; a signal that was sent does not.
-                // SAFETY: the signal goes to this thread.
-                unsafe {
-                    sys::raw_call(
-                        sys::SYS_TGKILL,
-                        sys::process() as usize,
-                        sys::thread() as usize,
-                        signal as usize,
-                    )
-                };
+                signals::send_again(signal, std::ptr::null());
             }
         }
         handler => {

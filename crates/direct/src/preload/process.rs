@@ -26,22 +26,21 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 
 /// Holds [`BUSY`], with blocked signals: a jump out of a handler would never release it.
 pub(super) struct Exclusive {
-    quiet: Option<BlockedSignals>,
+    /// Dropped after the lock is released, because handlers run then.
+    _quiet: BlockedSignals,
 }
 
 impl Exclusive {
     pub(super) fn try_new() -> Option<Self> {
-        let quiet = Some(BlockedSignals::new());
+        let quiet = BlockedSignals::new();
         // Lazily: a value that is not returned would release the lock of another thread when it is dropped.
-        (!BUSY.swap(true, Ordering::Acquire)).then(|| Self { quiet })
+        (!BUSY.swap(true, Ordering::Acquire)).then(|| Self { _quiet: quiet })
     }
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
         BUSY.store(false, Ordering::Release);
-        // In this order: handlers run here.
-        self.quiet = None;
     }
 }
 
@@ -127,8 +126,7 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Makes a call of fork(2). Before, all positions are given to the kernel. The child is in order when it returns.
 pub(super) fn fork(call: impl FnOnce() -> c_int) -> c_int {
-    FORKS.fetch_add(1 << 32 | 1, Ordering::SeqCst);
-    files::demote_all();
+    begin_fork();
     let child = call();
     let errno = sys::errno();
     if child == 0 {
@@ -140,9 +138,11 @@ pub(super) fn fork(call: impl FnOnce() -> c_int) -> c_int {
     child
 }
 
-/// Notes a fork by syscall(2), whose end is not known: files that are opened from now on are given to the kernel.
-pub(super) fn begin_fork_without_end() {
+/// Gives positions to the kernel before a fork, also those of files that are opened until its end. That of a fork by
+/// syscall(2) is not known.
+pub(super) fn begin_fork() {
     FORKS.fetch_add(1 << 32 | 1, Ordering::SeqCst);
+    files::demote_all();
 }
 
 /// Time at which a file is opened, among calls of fork(2).

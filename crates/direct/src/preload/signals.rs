@@ -167,7 +167,11 @@ fn entry(index: usize) -> usize {
 /// Returns the handler whose entry has this address.
 fn handler_of(entry_address: usize) -> Option<Handler> {
     let at = entry_address.checked_sub(entry(0)).filter(|at| at % ENTRY == 0)?;
-    Some(Handler(TABLE.get(at / ENTRY)?.load(Ordering::Acquire)))
+    handler_at(at / ENTRY)
+}
+
+fn handler_at(index: usize) -> Option<Handler> {
+    Some(Handler(TABLE.get(index)?.load(Ordering::Acquire)))
 }
 
 /// Returns the entry of a handler. `None`: there are too many.
@@ -223,7 +227,7 @@ pub(super) fn to_program(action: &mut SigAction) {
 
 /// Returns the handler to be called now, or 0.
 extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, index: usize) -> usize {
-    let Some(handler) = handler_of(entry(index)) else { return 0 };
+    let Some(handler) = handler_at(index) else { return 0 };
     let thread = Thread::get();
     let is_raised = RAISED >> (signal - 1) & 1 != 0;
     if thread.is_in_access() && !is_raised {
@@ -309,8 +313,8 @@ impl Call {
     }
 }
 
-/// Sends a signal to this thread, which blocks it. Returns `false` if the kernel cannot queue it.
-fn send_again(signal: c_int, info: *const c_void) -> bool {
+/// Sends a signal to this thread. Returns `false` if the kernel cannot queue it.
+pub(super) fn send_again(signal: c_int, info: *const c_void) -> bool {
     const SYS_RT_TGSIGQUEUEINFO: i64 = 297;
     let (process, thread) = (sys::process() as usize, sys::thread() as usize);
     // SAFETY: the kernel reads the information that it has passed to the handler.

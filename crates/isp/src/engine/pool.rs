@@ -167,9 +167,6 @@ impl Pool {
             };
             let is_usual = index < usual || state.closing;
             if !is_usual && !state.are_stuck(index, limit) {
-                if state.closing && state.jobs.is_empty() {
-                    return;
-                }
                 self.wait(&mut state, index, is_usual);
                 continue;
             }

@@ -250,6 +250,26 @@ fn readiness_and_callbacks_follow_the_engine() {
 }
 
 #[test]
+fn the_text_of_a_result_counts_for_the_memory_of_the_engine() {
+    let options = EngineOptions { result_bytes_max: 4000, ..EngineOptions::default() };
+    let engine = Arc::new(Engine::new(options));
+    let channel = Channel::new(Arc::clone(&engine));
+    let files = Directory::new(&[("x", &[b'a'; 1000])]);
+    channel.write(b"{\"filter\":{\"words\":[\"a\"]},\"memory\":1001,\"file\":\"x\"}\n", &files).unwrap();
+    let status = |memory: u32| {
+        let other = Channel::new(Arc::clone(&engine));
+        let line = format!("{{\"words\":[\"a\"],\"memory\":{memory},\"file\":\"x\"}}\n");
+        other.write(line.as_bytes(), &files).unwrap();
+        json(&other.read(1 << 16))["status"].clone()
+    };
+    assert_eq!(status(2500), "ok");
+    assert_eq!(channel.read(1), b"{");
+    assert_eq!(status(2500), "busy");
+    while !channel.read(1000).is_empty() {}
+    assert_eq!(status(4000), "ok");
+}
+
+#[test]
 fn a_watcher_is_called_for_events_only() {
     let foreground = Arc::new(Foreground::new(Duration::from_secs(60)));
     let options = EngineOptions { foreground: Arc::clone(&foreground), ..EngineOptions::default() };

@@ -295,6 +295,16 @@ fn a_change_during_the_scan_is_reported() {
 }
 
 #[test]
+fn what_fails_before_its_scan_has_not_changed() {
+    let line = br#"{"select": ["none"], "format": "csv", "file": "x"}"#;
+    let command = frit_isp::text::parse(line).unwrap().command;
+    let source = Pieces::new(*b"a,b\n1,2\n", &[]);
+    source.version.store(7, Ordering::SeqCst);
+    let outcome = Setting::plain().engine().run(request(Arc::new(source), command));
+    assert!(outcome.status() == Status::Format && !outcome.changed);
+}
+
+#[test]
 fn bytes_that_cannot_be_read_are_named() {
     for threads in 1..=4 {
         let mut source = Pieces::new(vec![b'a'; 4000], &[]);

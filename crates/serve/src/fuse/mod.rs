@@ -14,4 +14,4 @@ mod mounts;
 
 pub use block_export::{BlockExport, FILE_NAME};
 pub use killed_servers::abort_killed;
-pub use mounts::{absolute_path, mountpoints_of, mounts_at, unmount, volumes_at};
+pub use mounts::{absolute_path, mountpoints_of, mounts_at, unmount, unmount_with_timeout, volumes_at};

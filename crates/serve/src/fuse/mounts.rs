@@ -83,9 +83,11 @@ pub fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     Ok(parent.canonicalize().map_err(at)?.join(name))
 }
 
-/// Unmounts as soon as the mount is not in use. The error `ResourceBusy` is returned after
-/// `timeout`.
-pub(super) fn unmount_with_timeout(mountpoint: &Path, timeout: Duration) -> io::Result<()> {
+/// Unmounts as soon as the mount is not in use.
+///
+/// # Errors
+/// `ResourceBusy` if it is in use after `timeout`, or the error of the kernel or fusermount3.
+pub fn unmount_with_timeout(mountpoint: &Path, timeout: Duration) -> io::Result<()> {
     let end = Instant::now() + timeout;
     loop {
         match unmount(mountpoint, false) {
@@ -148,7 +150,7 @@ pub fn volumes_at(directory: &Path) -> io::Result<usize> {
 /// # Errors
 /// /proc cannot be read.
 pub fn mountpoints_of(source: &Path) -> io::Result<Vec<PathBuf>> {
-    Ok(mountpoints_in(&std::fs::read_to_string("/proc/self/mountinfo")?, source))
+    Ok(mountpoints_in(&mount_list()?, source))
 }
 
 /// Returns the directories at which file systems of this type are mounted.
@@ -156,7 +158,7 @@ pub fn mountpoints_of(source: &Path) -> io::Result<Vec<PathBuf>> {
 /// # Errors
 /// /proc cannot be read.
 pub(super) fn mountpoints_of_type(kind: &str) -> io::Result<Vec<PathBuf>> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let list = mount_list()?;
     Ok(mountpoints_where(&list, |mount| mount.kind == kind))
 }
 
@@ -165,7 +167,7 @@ pub(super) fn mountpoints_of_type(kind: &str) -> io::Result<Vec<PathBuf>> {
 /// # Errors
 /// /proc cannot be read.
 pub(super) fn fuse_mountpoints_of_device(minor: u32) -> io::Result<Vec<PathBuf>> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let list = mount_list()?;
     let device = format!("0:{minor}");
     Ok(mountpoints_where(&list, |mount| mount.kind.starts_with("fuse") && mount.device == device))
 }
@@ -176,7 +178,7 @@ pub(super) fn fuse_mountpoints_of_device(minor: u32) -> io::Result<Vec<PathBuf>>
 /// # Errors
 /// /proc cannot be read.
 pub(super) fn fuse_devices_of_source(image: &Path) -> io::Result<Vec<u32>> {
-    Ok(devices_in(&std::fs::read_to_string("/proc/self/mountinfo")?, image))
+    Ok(devices_in(&mount_list()?, image))
 }
 
 fn devices_in(list: &str, image: &Path) -> Vec<u32> {
@@ -201,9 +203,14 @@ fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// /proc cannot be read.
 pub(super) fn top_device_at(directory: &Path) -> io::Result<Option<String>> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let list = mount_list()?;
     let top = list.lines().filter_map(Line::parse).rfind(|line| unescape(line.directory) == directory);
     Ok(top.map(|line| line.device.to_owned()))
+}
+
+/// Returns the kernel's list of mounts (proc(5)).
+fn mount_list() -> io::Result<String> {
+    std::fs::read_to_string("/proc/self/mountinfo")
 }
 
 /// A line of a list of mounts.
@@ -233,7 +240,7 @@ fn mountpoints_where(list: &str, is_wanted: impl Fn(&Line<'_>) -> bool) -> Vec<P
 /// Returns types and sources of the file systems mounted at a directory. They are taken from the
 /// kernel's list, since the file systems themselves may hang.
 pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let list = mount_list()?;
     let at = list.lines().filter_map(Line::parse).filter(|line| unescape(line.directory) == directory);
     Ok(at.map(|line| (line.kind.to_owned(), line.source.to_string_lossy().into_owned())).collect())
 }
