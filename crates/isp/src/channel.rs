@@ -292,7 +292,7 @@ fn resolve(instruction: Instruction, resolver: &dyn Resolver) -> Result<Request,
 
 fn unresolved(target: &Target, error: &ResolveError) -> Failure {
     let status = match error {
-        ResolveError::NotFound => Status::NotFound,
+        ResolveError::NotFound | ResolveError::NotDirectory => Status::NotFound,
         ResolveError::Denied => Status::Denied,
         ResolveError::NotFile | ResolveError::Invalid(_) => Status::Invalid,
         ResolveError::Other(_) => Status::Io,

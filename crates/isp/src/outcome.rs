@@ -4,8 +4,9 @@ use crate::instructions::Answer;
 use serde::Serialize;
 
 /// Status of a completed instruction. The number is the code in the binary form.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, strum::FromRepr, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 #[repr(u32)]
 pub enum Status {
     /// The results are complete, except for what `truncated` says.

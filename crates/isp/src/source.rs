@@ -2,7 +2,7 @@
 
 use crate::engine::Ticket;
 use crate::instructions::Instruction;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 /// Error of a read or write of data.
@@ -85,12 +85,17 @@ impl Target {
     /// Creates a target from a path below the directory of the command file.
     ///
     /// # Errors
-    /// A message for the user if the path is empty, absolute, or has `..` or a zero byte.
+    /// A message for the user if the path is empty, absolute, has `..` or a zero byte, or ends as that of a
+    /// directory.
     pub fn name(path: impl Into<PathBuf>) -> Result<Self, String> {
         let path = path.into();
         let below = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         let normal = path.components().any(|part| matches!(part, Component::Normal(_)));
-        if below && normal && !has_zero(&path) {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        if bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
+            return Err(format!("the path {path:?} ends as that of a directory; name a file in it"));
+        }
+        if below && normal && !bytes.contains(&0) {
             return Ok(Self::Name(path));
         }
         Err(format!(
@@ -113,16 +118,15 @@ impl std::fmt::Display for Target {
     }
 }
 
-fn has_zero(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().contains(&0)
-}
-
 /// Failure to find a target, or to get access to it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ResolveError {
     /// there is no such file
     #[error("there is no such file")]
     NotFound,
+    /// the path leads through a file that is not a directory
+    #[error("the path leads through a file that is not a directory")]
+    NotDirectory,
     /// the caller has no right to access the file
     #[error("the caller has no right to access the file")]
     Denied,

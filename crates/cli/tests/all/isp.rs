@@ -312,6 +312,13 @@ fn a_mounted_file_is_queried_by_its_path() {
             "{registers}"
         );
     }
+    let failing = [&mounted.path(""), r#"{"select": ["none"], "format": "csv", "file": "logs/a.txt"}"#];
+    let run = Command::new(env!("CARGO_BIN_EXE_frit")).args(["isp", "run"]).args(failing).output().unwrap();
+    assert!(!run.status.success());
+    if is_memory {
+        let registers = good(&["isp", "registers", &image]);
+        assert!(registers.contains("failed: format"), "{registers}");
+    }
     // A name that is not UTF-8.
     use std::os::unix::ffi::OsStrExt;
     let odd = mounted.at.join("logs").join(std::ffi::OsStr::from_bytes(b"\xff"));

@@ -3,7 +3,7 @@
 use super::{Answer, Kind, Report};
 use crate::engine::{Control, Start};
 use crate::outcome::{Failure, Status};
-use crate::program::{Budget, Compiled, Conditions, Instance, Programs, Running, Stop, ViewUnit};
+use crate::program::{Budget, Compiled, Conditions, FUEL_MAX, Instance, Programs, Running, Stop, ViewUnit};
 use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
 use crate::source::{Source, Target};
 use crate::text::Keys;
@@ -75,7 +75,12 @@ impl Kind for Program {
             _ => Module::Bytes(keys.bytes("program", value)?),
         };
         let argument = keys.take("argument").map(|value| keys.bytes("argument", value)).transpose()?;
-        Ok(Self { module, argument, fuel: keys.number("fuel")?, time_ms: keys.number("time_ms")? })
+        Ok(Self {
+            module,
+            argument,
+            fuel: keys.number_up_to("fuel", FUEL_MAX)?,
+            time_ms: keys.number("time_ms")?,
+        })
     }
 
     fn start(&self, start: Start<'_>) -> Result<(), Failure> {

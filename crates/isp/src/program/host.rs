@@ -129,7 +129,9 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     linker.func_wrap(IMPORT_MODULE, "fail", |mut caller: Caller<'_, Host>, address: u32, len: u32| {
         let bytes = memory_range(&mut caller, "fail", address, len)?;
         let text = &memory(&mut caller)?.data(&caller)[bytes];
-        let text = String::from_utf8_lossy(&text[..text.len().min(MESSAGE_BYTES_MAX)]).into_owned();
+        // A character at the limit is left out. It has up to 4 bytes, so more than the limit are decoded.
+        let mut text = String::from_utf8_lossy(&text[..text.len().min(MESSAGE_BYTES_MAX + 3)]).into_owned();
+        text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX));
         // The message is printed on terminals.
         let text = text.replace(char::is_control, " ");
         Err::<(), _>(stop(Status::Program, format!("the program failed: {text}")))

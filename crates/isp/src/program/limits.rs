@@ -4,6 +4,9 @@ use crate::outcome::{Failure, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Largest limit of fuel: the counter of wasmtime has a sign.
+pub(crate) const FUEL_MAX: u64 = i64::MAX as u64;
+
 /// Upper limits of programs, which an embedding service can lower.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgramLimits {
@@ -26,7 +29,7 @@ impl Default for ProgramLimits {
         Self {
             module_bytes_max: 1 << 20,
             memory_bytes_max: 1 << 30,
-            fuel_max: i64::MAX as u64,
+            fuel_max: FUEL_MAX,
             fuel_required: false,
             time_default: Duration::from_secs(10),
             time_max: Duration::from_secs(600),

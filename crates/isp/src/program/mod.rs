@@ -15,8 +15,8 @@ mod ticker;
 pub(crate) use compile::{Compiled, Unit as ViewUnit};
 pub(crate) use host::{Conditions, Stop};
 pub(crate) use instance::Instance;
-pub(crate) use limits::Budget;
 pub use limits::ProgramLimits;
+pub(crate) use limits::{Budget, FUEL_MAX};
 pub(crate) use ticker::Running;
 
 use crate::outcome::Failure;

@@ -15,6 +15,8 @@ pub(crate) struct CsvReader {
     ends: Vec<usize>,
     bytes_used: usize,
     ends_used: usize,
+    /// Position of the current record, if a byte of it was read.
+    begin: Option<u64>,
 }
 
 impl CsvReader {
@@ -23,33 +25,39 @@ impl CsvReader {
         // The first bytes that it reads lose a byte order mark, but only the range may begin with one. An empty
         // line is no record.
         reader.read_record(b"\n", &mut [0], &mut [0]);
-        Self { reader, fields: vec![0; 1024], ends: vec![0; 64], bytes_used: 0, ends_used: 0 }
+        Self { reader, fields: vec![0; 1024], ends: vec![0; 64], bytes_used: 0, ends_used: 0, begin: None }
     }
 
-    /// Reads a piece, and calls `each` with every record that ends in it until it returns `false`. An
-    /// empty piece is the end of the input, which ends the last record.
+    /// Reads a piece at the position `at`, and calls `each` with every record that ends in it until it returns
+    /// `false`. An empty piece is the end of the input, which ends the last record.
     pub(crate) fn read(
         &mut self,
+        mut at: u64,
         mut piece: &[u8],
         each: &mut dyn FnMut(&CsvRecord<'_>) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         loop {
+            if self.begin.is_none() {
+                // Ends of lines before a record are not a part of it.
+                let ends = piece.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+                self.begin = (ends < piece.len()).then_some(at + ends as u64);
+            }
             let (result, read, bytes, ends) = self.reader.read_record(
                 piece,
                 &mut self.fields[self.bytes_used..],
                 &mut self.ends[self.ends_used..],
             );
-            piece = &piece[read..];
+            (at, piece) = (at + read as u64, &piece[read..]);
             self.bytes_used += bytes;
             self.ends_used += ends;
             match result {
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => return Ok(()),
-                ReadRecordResult::OutputFull => grow(&mut self.fields)?,
-                ReadRecordResult::OutputEndsFull => grow(&mut self.ends)?,
+                ReadRecordResult::OutputFull => grow(&mut self.fields, self.begin)?,
+                ReadRecordResult::OutputEndsFull => grow(&mut self.ends, self.begin)?,
                 ReadRecordResult::Record => {
                     let record = CsvRecord { fields: &self.fields, ends: &self.ends[..self.ends_used] };
                     let go_on = each(&record)?;
-                    (self.bytes_used, self.ends_used) = (0, 0);
+                    (self.bytes_used, self.ends_used, self.begin) = (0, 0, None);
                     if !go_on {
                         return Ok(());
                     }
@@ -59,15 +67,16 @@ impl CsvReader {
     }
 }
 
-fn grow<T: Clone + Default>(buffer: &mut Vec<T>) -> Result<(), Failure> {
+fn grow<T: Clone + Default>(buffer: &mut Vec<T>, begin: Option<u64>) -> Result<(), Failure> {
     // The reader asks for room behind the last byte before it sees the end of the record.
     const LEN_MAX: usize = RECORD_MAX + 1;
     if buffer.len() == LEN_MAX {
         return Err(Failure::new(
             Status::RecordTooLong,
             format!(
-                "a record of CSV has more than {RECORD_MAX} bytes or fields; this happens also if a quote is not \
-                 closed"
+                "the record of CSV at byte {} has more than {RECORD_MAX} bytes or fields; this happens also if a \
+                 quote is not closed",
+                begin.unwrap_or_default()
             ),
         ));
     }

@@ -131,6 +131,7 @@ impl Table {
     ) -> Result<Flow, Failure> {
         let is_start = self.prepared.get().is_some_and(|prepared| prepared.start == view.at);
         let bytes = if is_start { without_mark(view.bytes) } else { view.bytes };
+        let at = view.at + (view.bytes.len() - bytes.len()) as u64;
         if self.format == Format::JsonLines {
             return self.read_json(decoder, bytes, visit);
         }
@@ -141,22 +142,28 @@ impl Table {
         decoder.in_header |= is_start && matches!(self.format, Format::Csv { header: true, .. });
         decoder.ended = bytes.is_empty() || bytes.ends_with(b"\n");
         // An empty piece would be the end of the data.
-        if bytes.is_empty() { Ok(Flow::Continue) } else { self.read_csv(decoder, bytes, visit) }
+        if bytes.is_empty() { Ok(Flow::Continue) } else { self.read_csv(decoder, at, bytes, visit) }
     }
 
     /// Ends the last record of the range.
     pub(crate) fn end_of_part(&self, decoder: &mut Decoder, visit: &mut Visit<'_>) -> Result<Flow, Failure> {
         if self.format != Format::JsonLines && (decoder.sequential || !decoder.ended) {
-            return self.read_csv(decoder, &[], visit);
+            return self.read_csv(decoder, 0, &[], visit);
         }
         Ok(Flow::Continue)
     }
 
-    fn read_csv(&self, decoder: &mut Decoder, bytes: &[u8], visit: &mut Visit<'_>) -> Result<Flow, Failure> {
+    fn read_csv(
+        &self,
+        decoder: &mut Decoder,
+        at: u64,
+        bytes: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<Flow, Failure> {
         let mut flow = Flow::Continue;
         let Decoder { reader, in_header, .. } = decoder;
         let columns = self.prepared.get().map_or(&[][..], |prepared| &prepared.columns);
-        reader.read(bytes, &mut |record| {
+        reader.read(at, bytes, &mut |record| {
             self.check_stop()?;
             if std::mem::take(in_header) {
                 return Ok(true);
@@ -275,10 +282,10 @@ fn header_names(first: &[u8], delimiter: u8) -> Result<Option<Vec<Vec<u8>>>, Fai
         Ok(false)
     };
     let mut reader = CsvReader::new(delimiter);
-    reader.read(without_mark(first), &mut keep)?;
+    reader.read(0, without_mark(first), &mut keep)?;
     if first.len() < HEADER_BYTES_MAX {
         // The range may end with its header.
-        reader.read(&[], &mut keep)?;
+        reader.read(0, &[], &mut keep)?;
     } else if names.is_none() {
         return Err(Failure::new(
             Status::Format,

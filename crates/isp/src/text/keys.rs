@@ -60,9 +60,14 @@ impl<'a> Keys<'a> {
 
     /// Returns the whole number of a key.
     pub(crate) fn number(&mut self, key: &'static str) -> Result<Option<u64>, Failure> {
-        let value = self.take(key);
-        let whole = format!("a whole number from 0 to {}", u64::MAX);
-        value.map(|value| value.as_u64().ok_or_else(|| self.wrong(key, &whole))).transpose()
+        self.number_up_to(key, u64::MAX)
+    }
+
+    /// Returns the whole number of a key, which is at most `most`.
+    pub(crate) fn number_up_to(&mut self, key: &'static str, most: u64) -> Result<Option<u64>, Failure> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let number = value.as_u64().filter(|number| *number <= most);
+        number.map(Some).ok_or_else(|| self.wrong(key, &format!("a whole number from 0 to {most}")))
     }
 
     /// Returns a number that is a size in memory.
@@ -160,8 +165,7 @@ fn wrong(key: &str, value: &Value, form: &str) -> Failure {
 pub(crate) fn shortened(value: &Value) -> String {
     let mut text = value.to_string();
     if text.len() > 100 {
-        let end = (0..=100).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(100));
         text.push('…');
     }
     text

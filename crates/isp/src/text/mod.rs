@@ -82,8 +82,8 @@ pub(crate) fn check_memory(bytes: usize) -> Result<(), Failure> {
 fn parse_value(line: &[u8]) -> Result<Value, Failure> {
     if line.len() > LINE_BYTES_MAX {
         return Err(Failure::invalid(format!(
-            "the instruction has {} bytes; it has at most {LINE_BYTES_MAX}",
-            line.len()
+            "the instruction has more than {LINE_BYTES_MAX} bytes; name a file in place of a long \"program\", and \
+             write long bytes as a string in place of \"hex\""
         )));
     }
     serde_json::from_slice(line).map(|UniqueKeys(value)| value).map_err(|error| {
@@ -91,9 +91,8 @@ fn parse_value(line: &[u8]) -> Result<Value, Failure> {
             return Failure::invalid(format!("the instruction {error}"));
         }
         let example = "{\"words\": [\"error\"], \"file\": \"log.txt\"}";
-        Failure::invalid(format!(
-            "the instruction is not valid JSON: {error}; an instruction is like {example}"
-        ))
+        let what = if error.is_eof() { "not complete" } else { "not valid JSON" };
+        Failure::invalid(format!("the instruction is {what}: {error}; an instruction is like {example}"))
     })
 }
 

@@ -152,6 +152,12 @@ fn errors_name_what_is_wrong_and_what_is_possible() {
             r#"{"words":["a"],"offset":18446744073709551616,"file":"log.txt"}"#,
             "a whole number from 0 to 18446744073709551615",
         ),
+        (r#"{"program":"p.wasm","fuel":-1,"file":"log.txt"}"#, "from 0 to 9223372036854775807"),
+        (
+            r#"{"program":"p.wasm","fuel":9223372036854775808,"file":"log.txt"}"#,
+            "from 0 to 9223372036854775807",
+        ),
+        (r#"{"words":["a"],"file":"log.txt/"}"#, "ends as that of a directory"),
         (r#"{"words":["a"],"words":["b"],"file":"log.txt"}"#, "the instruction has the key \"words\" twice"),
         (r#"{"filter":{"regex":"a","regex":"b"},"file":"log.txt"}"#, "has the key \"regex\" twice"),
         (r#"{"words":[{"hex":"00","\u0068ex":"01"}],"file":"log.txt"}"#, "has the key \"hex\" twice"),
@@ -182,6 +188,7 @@ fn failures_to_find_a_file_have_a_status() {
     }
     for (error, status) in [
         (ResolveError::NotFound, "not-found"),
+        (ResolveError::NotDirectory, "not-found"),
         (ResolveError::Denied, "denied"),
         (ResolveError::NotFile, "invalid"),
         (ResolveError::Invalid("the path is a loop".into()), "invalid"),
@@ -212,12 +219,12 @@ fn results_that_are_not_read_limit_instructions() {
 fn a_read_before_the_end_of_an_instruction_is_an_error_result() {
     let channel = channel();
     channel.write(b"{\"words\":", &directory()).unwrap();
-    assert!(json(&channel.read(1000))["error"].as_str().unwrap().contains("not valid JSON"));
+    assert!(json(&channel.read(1000))["error"].as_str().unwrap().contains("is not complete"));
     channel.write(&structure(&["a"])[..100], &directory()).unwrap();
     let reply = channel.read(5000);
     assert_eq!((reply.len(), reply[3460]), (4096, 1));
     channel.write(&vec![b'x'; 100_000], &directory()).unwrap();
-    assert!(json(&channel.read(1000))["error"].as_str().unwrap().contains("at most 65536"));
+    assert!(json(&channel.read(1000))["error"].as_str().unwrap().contains("more than 65536"));
     assert!(channel.read(10).is_empty());
 }
 

@@ -263,6 +263,20 @@ fn a_column_that_is_missing_is_named() {
 }
 
 #[test]
+fn a_record_that_is_too_long_has_its_position() {
+    let mark = "\u{feff}";
+    for (text, at) in [
+        (format!("{mark}host,size,note\r\n\r\nx,1,\"{}", "a\n".repeat(1 << 20)), 21),
+        (format!("host,size,note\n{}x,1,\"{}", "a,2,b\n".repeat(200_000), "a\n".repeat(1 << 20)), 1_200_015),
+    ] {
+        let outcome = Setting::plain().outcome(text.as_bytes(), aggregate("size", CSV, 0), 1 << 20);
+        let failure = outcome.result.as_ref().unwrap_err();
+        assert_eq!(failure.status, Status::RecordTooLong);
+        assert!(failure.message.starts_with(&format!("the record of CSV at byte {at} has")), "{failure}");
+    }
+}
+
+#[test]
 fn columns_without_a_header_are_numbers() {
     let select = Select {
         fields: vec!["2".into()],

@@ -5,7 +5,7 @@ use crate::cmd::image::{self, LockedImage, OverlayArgs};
 use frit_core::size;
 use frit_fs::{Caller, Ino, InodeType, Paths};
 use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
-use frit_serve::fuse::file_system::{EngineContents, all_mounted};
+use frit_serve::fuse::file_system::{EngineContents, all_mounted, resolve_error};
 use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
@@ -206,11 +206,6 @@ struct ImageFiles {
 
 impl ImageFiles {
     fn open(&self, target: &Target, writes: bool) -> Result<(Ino, Arc<EngineContents>), ResolveError> {
-        let refused = |e: frit_fs::Error| match e {
-            frit_fs::Error::NotFound => ResolveError::NotFound,
-            e @ frit_fs::Error::TooManyLinks => ResolveError::Invalid(e.to_string()),
-            e => ResolveError::Other(e.to_string()),
-        };
         let ino = match target {
             Target::Inode(number) => Ino(*number),
             Target::Extents(_) => return Err(ResolveError::NotFile),
@@ -218,11 +213,11 @@ impl ImageFiles {
                 let path = self.directory.join(path);
                 let path =
                     path.to_str().ok_or_else(|| ResolveError::Invalid("the path is not UTF-8".into()))?;
-                self.files.resolve(&Caller::ROOT, path, true).map_err(refused)?.ino
+                self.files.resolve(&Caller::ROOT, path, true).map_err(resolve_error)?.ino
             }
         };
         let opened = frit_fs::InStorage::open_contents(Arc::clone(&self.files), &Caller::ROOT, ino, writes);
-        opened.map(|contents| (ino, Arc::new(EngineContents::new(contents)))).map_err(refused)
+        opened.map(|contents| (ino, Arc::new(EngineContents::new(contents)))).map_err(resolve_error)
     }
 }
 

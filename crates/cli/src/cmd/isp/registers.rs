@@ -2,7 +2,7 @@
 
 use crate::output::{print, print_json, right, table, text};
 use frit_fs::{Medium, RegisterStatus, read_registers};
-use frit_isp::Command;
+use frit_isp::{Command, Status};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::fs::File;
@@ -30,6 +30,8 @@ struct SetJson {
     /// Length of the range; `null`: up to the end of the file.
     length: Option<u64>,
     error: u64,
+    /// Status of the result, if the instruction failed.
+    reason: Option<&'static str>,
     bytes_scanned: u64,
     wall_ns: u64,
     /// The first four words of a query, with their counts and first positions.
@@ -96,6 +98,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             offset: set.offset,
             length: Some(set.len).filter(|len| *len != u64::MAX),
             error: set.error,
+            reason: (set.status == RegisterStatus::Failed).then(|| reason(set.error)),
             bytes_scanned: set.scanned,
             wall_ns: set.time_ns,
             words: set
@@ -125,7 +128,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let time = format!("{:.3} ms", set.wall_ns as f64 / 1e6);
         shown.add_row([
             set.number.to_string(),
-            set.status.to_owned(),
+            set.reason.map_or_else(|| set.status.to_owned(), |reason| format!("{}: {reason}", set.status)),
             set.command.to_owned(),
             set.inode.to_string(),
             set.bytes_scanned.to_string(),
@@ -136,4 +139,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     [0, 3, 4, 5].into_iter().for_each(|column| right(&mut shown, column));
     print(&text(&shown))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Name of the status of a result by its code.
+fn reason(code: u64) -> &'static str {
+    let status = u32::try_from(code).ok().and_then(Status::from_repr);
+    status.map_or("unknown", Into::into)
 }

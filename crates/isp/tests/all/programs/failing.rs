@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Program whose function `scan` has this body, with the functions of the engine.
 fn scanning(body: &str) -> Vec<u8> {
+    // The limit of a message is 500 bytes, and the next character has two.
+    let long = "a".repeat(499);
     assembled(&format!(
         r#"(module
             (import "frit" "emit" (func $emit (param i32 i32) (result i32)))
@@ -15,6 +17,7 @@ fn scanning(body: &str) -> Vec<u8> {
             (import "frit" "read_at" (func $read_at (param i64 i32 i32)))
             (memory (export "memory") 1)
             (data (i32.const 0) "no\nway")
+            (data (i32.const 4096) "{long}\u{{e4}}b")
             (table $table 1 funcref)
             (type $void (func))
             (func $deep (call $deep) (call $deep))
@@ -91,6 +94,12 @@ fn each_trap_has_its_reason() {
         assert!(found == status && message.contains(words), "{body}: {found:?}, {message}");
         assert!(!message.contains('\n'), "{message}");
     }
+    let (_, message) = failure(&run(
+        &engine,
+        program(&scanning("(call $fail (i32.const 4096) (i32.const 502)) (i32.const 0)")),
+        &[0; 100],
+    ));
+    assert!(message.ends_with(&format!(" {}", "a".repeat(499))), "{message}");
     // A buffer behind the memory.
     let module = assembled(
         r#"(module (memory (export "memory") 1) (func (export "buffer") (param i32) (result i32) (i32.const 65500))

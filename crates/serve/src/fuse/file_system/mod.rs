@@ -28,7 +28,7 @@ mod stale;
 mod unreported;
 
 pub use frit_fuse::Rings;
-pub use in_storage::EngineContents;
+pub use in_storage::{EngineContents, resolve_error};
 pub use options::{MountOptions, THREADS_MAX};
 pub use session::Mount;
 pub use stale::{MountInfo, all_mounted, clear_stale, mounted};

@@ -7,3 +7,4 @@ mod waiting_reads;
 
 pub use contents::EngineContents;
 pub(super) use open_command::CommandFiles;
+pub use resolver::resolve_error;

@@ -32,9 +32,11 @@ pub(super) struct CallerFiles<F> {
     pub(super) reads: Mutex<Option<Arc<dyn FileContents>>>,
 }
 
-fn refused(error: Error) -> ResolveError {
+/// Returns the error of an instruction whose file cannot be opened.
+pub fn resolve_error(error: Error) -> ResolveError {
     match error {
-        Error::NotFound | Error::NotDirectory | Error::Stale | Error::NameTooLong => ResolveError::NotFound,
+        Error::NotFound | Error::Stale | Error::NameTooLong => ResolveError::NotFound,
+        Error::NotDirectory => ResolveError::NotDirectory,
         Error::Access | Error::NotPermitted => ResolveError::Denied,
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
         Error::Unsupported(_) => ResolveError::Invalid(
@@ -50,18 +52,22 @@ impl<F: InStorage> CallerFiles<F> {
         let attr = match target {
             Target::Name(path) => {
                 let path = path.as_os_str().as_bytes();
-                self.files.resolve_below(&self.credentials.caller, self.directory, path).map_err(refused)?
+                self.files
+                    .resolve_below(&self.credentials.caller, self.directory, path)
+                    .map_err(resolve_error)?
             }
             Target::Inode(number) => self.named_here(Ino(*number))?,
             Target::Extents(_) => return Err(ResolveError::NotFile),
         };
-        Arc::clone(&self.files).open_contents(&self.credentials.caller, attr.ino, writes).map_err(refused)
+        Arc::clone(&self.files)
+            .open_contents(&self.credentials.caller, attr.ino, writes)
+            .map_err(resolve_error)
     }
 
     /// Finds an inode by its number among the names of the directory. A number alone would avoid the
     /// permissions of the directories on the path, and show files whose names the caller may not list.
     fn named_here(&self, wanted: Ino) -> Result<Attr, ResolveError> {
-        self.files.check_listing(&self.credentials.caller, self.directory).map_err(refused)?;
+        self.files.check_listing(&self.credentials.caller, self.directory).map_err(resolve_error)?;
         let mut name = None;
         let listed = self.files.read_dir(self.directory, 2, &mut |entry| {
             if entry.ino == wanted {
@@ -70,8 +76,10 @@ impl<F: InStorage> CallerFiles<F> {
             name.is_none()
         });
         match name {
-            Some(name) => self.files.lookup(&self.credentials.caller, self.directory, &name).map_err(refused),
-            None => Err(listed.err().map_or(ResolveError::NotFound, refused)),
+            Some(name) => {
+                self.files.lookup(&self.credentials.caller, self.directory, &name).map_err(resolve_error)
+            }
+            None => Err(listed.err().map_or(ResolveError::NotFound, resolve_error)),
         }
     }
 }
