@@ -6,7 +6,7 @@ use frit_isp::{
     SourceError, Status, Target, Words,
 };
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -164,4 +164,55 @@ fn long_steps_hold_up_no_other_instruction() {
             assert_eq!(ticket.wait().status(), Status::Io);
         }
     }
+}
+
+/// Data whose reads wait until two threads read at a time.
+struct Pair {
+    threads: Mutex<HashSet<ThreadId>>,
+    changed: Condvar,
+}
+
+impl Pair {
+    /// Waits for a number of threads. Returns `false` if they do not come within a minute.
+    fn wait_for(&self, threads: usize) -> bool {
+        let seen = self.threads.lock().unwrap();
+        let few = |seen: &mut HashSet<ThreadId>| seen.len() < threads;
+        !self.changed.wait_timeout_while(seen, Duration::from_secs(60), few).unwrap().1.timed_out()
+    }
+}
+
+impl Source for Pair {
+    fn len(&self) -> u64 {
+        100_000
+    }
+
+    fn read(&self, _: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        self.threads.lock().unwrap().insert(std::thread::current().id());
+        self.changed.notify_all();
+        if !self.wait_for(2) {
+            return Err(SourceError("no other thread has come".into()));
+        }
+        each(&vec![b'a'; len]);
+        Ok(())
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn all_threads_work_again_after_requests() {
+    let foreground = Arc::new(Foreground::new(Duration::ZERO));
+    let engine = engine(&foreground);
+    let guard = foreground.enter();
+    let pair = Arc::new(Pair { threads: Mutex::default(), changed: Condvar::new() });
+    let (instruction, source) = (Setting::plain().instruction(words(), 1 << 20), Arc::<Pair>::clone(&pair));
+    let ticket = engine.submit(Request { instruction, source, module: None, destination: None });
+    // A thread that was about to work when the request came may work beside the first one.
+    assert!(pair.wait_for(1));
+    std::thread::sleep(Duration::from_millis(20));
+    // Nothing tells the others that the requests have ended.
+    drop(guard);
+    assert_eq!(ticket.wait().status(), Status::Ok);
 }
