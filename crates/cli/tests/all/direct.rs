@@ -222,6 +222,14 @@ fn handlers_of_signals_find_whole_writes() {
 }
 
 #[test]
+fn jumps_out_of_opens_leave_direct_access() {
+    let Some(p) = Place::new(&[]) else { return };
+    let said = handlers(&p, "opens");
+    let (reads, _, _) = report(&said);
+    assert!(reads >= 1_000_000 - 16, "{said}");
+}
+
+#[test]
 fn children_of_vfork_of_two_threads_find_their_own_files() {
     let Some(p) = Place::new(&[]) else { return };
     let said = handlers(&p, "vforks");

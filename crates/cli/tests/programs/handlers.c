@@ -325,6 +325,39 @@ static void vforks_at_once(void) {
     CHECK(close(fd) == 0 && unlink(name_of_other) == 0);
 }
 
+/* A jump out of a handler leaves an open, a first access, which asks the server for a lease, or a close. Files that are
+   opened later have direct access all the same. */
+static void jumps_out_of_handler(int signal) {
+    (void)signal;
+    siglongjmp(jump, 1);
+}
+
+static void jumps_out_of_opens(void) {
+    enum { ROUNDS = 4000 };
+    static char buffer[64];
+    struct sigaction action = {.sa_handler = jumps_out_of_handler};
+    struct itimerval never = {0};
+    CHECK(sigaction(SIGALRM, &action, 0) == 0);
+    for (volatile int i = 0; i < ROUNDS; i++) {
+        /* The number of a file that was left open is not known. */
+        if (sigsetjmp(jump, 1) == 0) {
+            struct itimerval soon = {{0, 0}, {0, 1 + i * 7 % 400}};
+            CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
+            for (;;) {
+                int fd = open(path, O_RDWR);
+                CHECK(fd >= 0 && pread(fd, buffer, 64, i) == 64 && memcmp(buffer, expected + i, 64) == 0);
+                CHECK(pwrite(fd, expected, 64, 0) == 64 && close(fd) == 0);
+            }
+        }
+        if (i % 100 == 0) closefrom(3);
+    }
+    CHECK(setitimer(ITIMER_REAL, &never, 0) == 0);
+    closefrom(3);
+    used_fd = open(path, O_RDWR);
+    for (int i = 0; i < 1000000; i++) CHECK(pread(used_fd, buffer, 64, i) == 64 && buffer[0] == (char)expected[i]);
+    CHECK(close(used_fd) == 0);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3);
     make_file(arguments[1]);
@@ -332,6 +365,7 @@ int main(int count, char **arguments) {
     if (strcmp(arguments[2], "threads") == 0) ended_threads();
     if (strcmp(arguments[2], "signals") == 0) writes_under_handlers(), information();
     if (strcmp(arguments[2], "vforks") == 0) vforks_at_once();
+    if (strcmp(arguments[2], "opens") == 0) jumps_out_of_opens();
     check_file();
     return 0;
 }
