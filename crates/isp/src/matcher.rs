@@ -61,9 +61,9 @@ const COMPLEX: u64 = 128;
 /// Compiled pattern.
 pub(crate) struct Matcher {
     regex: Regex,
-    /// `true` if a search in a block of lines finds the first line that matches. The begin and the end
-    /// of the text (`\A`, `\z`) are those of a line, so a search in a block would miss them. The same
-    /// is true at carriage returns with the flag `R`.
+    /// `true` if a search in a block of lines finds the first line that matches. With the flags `mR`, `^` and `$`
+    /// match also at carriage returns, and not between one and a line feed: in a block, the last byte of a line can
+    /// have such a line feed behind it.
     blocks: bool,
     /// Largest number of states that are active at a byte.
     states: u64,
@@ -104,11 +104,11 @@ impl Matcher {
             Failure::invalid(format!("the regular expression {text:?} is not valid: {error}"))
         };
         let mut syntax = regex_syntax::ParserBuilder::new();
-        let hir =
-            syntax.multi_line(true).utf8(false).build().parse(&text).map_err(|error| explain(&error))?;
+        syntax.multi_line(scope == Scope::Text).utf8(false);
+        let hir = syntax.build().parse(&text).map_err(|error| explain(&error))?;
         let looks = hir.properties().look_set();
-        let of_text = [Look::Start, Look::End, Look::StartCRLF, Look::EndCRLF];
-        let blocks = scope == Scope::Line && !of_text.into_iter().any(|look| looks.contains(look));
+        let at_returns = [Look::StartCRLF, Look::EndCRLF].into_iter().any(|look| looks.contains(look));
+        let blocks = scope == Scope::Line && !at_returns;
         // Without line feeds, a match stays within its line, and so does a search.
         let hir = if scope == Scope::Line { without_line_feeds(&hir) } else { hir };
         let config = Config::new()
@@ -285,7 +285,7 @@ mod tests {
 
     /// Lines that match alone, by another compiler of the same syntax.
     fn lines_alone(expression: &str, block: &[u8]) -> Lines {
-        let regex = RegexBuilder::new(expression).multi_line(true).build().unwrap();
+        let regex = RegexBuilder::new(expression).build().unwrap();
         let (mut alone, mut begin) = (Vec::new(), 0);
         for line in block.split_inclusive(|byte| *byte == b'\n') {
             let end = begin + line.len();
@@ -300,8 +300,9 @@ mod tests {
     #[test]
     fn a_search_in_a_block_finds_the_lines_that_match_alone() {
         let blocks = ["ab", "b\na", "a\n", "\n", "\n\n", "a\r\nb\r\n", "\r\n\r", "ab\n\nb\na b", "x\ny\nz"];
-        let expressions =
-            ["$", "^", "", r"\z", r"\A", r"(?R)\r$", r"(?R)$", r"a\s*b", r"\s$", "z|y", r"(?-m)a$"];
+        let expressions = [
+            "$", "^", "", r"(?mR)b$", r"\z", r"\A", r"(?R)\r$", r"(?R)$", r"a\s*b", r"\s$", "z|y", r"(?-m)a$",
+        ];
         for expression in expressions {
             for block in blocks {
                 let found = found_lines(&matcher(expression, 1000), block.as_bytes());
@@ -333,6 +334,9 @@ mod tests {
             "",
             r"(?i:B)",
             r"(?R:$)",
+            r"(?mR:$)",
+            r"(?mR:^)",
+            r"(?m:$)",
             r"(?-u:\b)",
             "[b\n]",
         ]);
@@ -356,6 +360,7 @@ mod tests {
             b"ab",
             b"\n",
             b"\r\n",
+            b"\r",
             b" ",
             "\u{e4}".as_bytes(),
             b"\xff",
@@ -370,7 +375,7 @@ mod tests {
         #[test]
         fn searches_find_what_another_compiler_finds(expression in expression(), text in text(), quick_bytes in 0_u64..20) {
             let matcher = matcher(&expression, quick_bytes);
-            let regex = RegexBuilder::new(&expression).multi_line(true).build().unwrap();
+            let regex = RegexBuilder::new(&expression).build().unwrap();
             let is_unicode = !text.is_ascii() && (expression.contains(r"\b") || expression.contains(r"\B"));
             if (quick_bytes as usize) < text.len() && is_unicode {
                 // Such a search may end with a message.

@@ -176,8 +176,10 @@ impl Operation for Copying {
         }
     }
 
+    // A write that waits for another file must not hold the lock of the source: the source can be the target of a copy
+    // in the other direction, and a commit of the target may need it.
     fn detached(&self) -> bool {
-        self.matcher.is_complex()
+        true
     }
 
     fn begin(&self, begin: Begin) -> Copied {

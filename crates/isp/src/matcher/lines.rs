@@ -1,10 +1,15 @@
 //! Expressions that match within lines.
 
-use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
+use regex_syntax::hir::{
+    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
+};
 
-/// Returns the expression that matches the same texts as far as they have no line feed.
+/// Returns the expression that matches the same texts as far as they have no line feed. The begin and the end of a text
+/// are those of a line, so that it finds the same in a block of lines.
 pub(super) fn without_line_feeds(hir: &Hir) -> Hir {
     match hir.kind() {
+        HirKind::Look(Look::Start) => Hir::look(Look::StartLF),
+        HirKind::Look(Look::End) => Hir::look(Look::EndLF),
         HirKind::Literal(literal) if literal.0.contains(&b'\n') => Hir::fail(),
         HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => hir.clone(),
         HirKind::Class(Class::Unicode(class)) => {

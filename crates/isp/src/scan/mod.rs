@@ -83,8 +83,8 @@ pub(crate) trait Operation: Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if views may take long, or read the source themselves: views are copies then, so that
-    /// they hold no lock of the source.
+    /// Returns `true` if views may take long, read the source themselves, or write a file: views are copies then, so
+    /// that they hold no lock of the source.
     fn detached(&self) -> bool {
         false
     }

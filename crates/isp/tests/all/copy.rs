@@ -2,11 +2,13 @@
 
 use crate::support::{Pieces, Setting, Written, data, setting};
 use frit_isp::{
-    Answer, Command, Copy, CopyAnswer, Destination, Outcome, Pattern, RecordUnit, Request, SourceError,
-    Status, Target,
+    Answer, Command, Copy, CopyAnswer, Destination, Engine, EngineOptions, Outcome, Pattern, RecordUnit,
+    Request, Source, SourceError, Status, Target,
 };
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn copy(unit: RecordUnit, invert: bool, limit: Option<u64>, at: u64) -> Copy {
     let to = Target::name("copy").unwrap();
@@ -48,6 +50,56 @@ proptest! {
         prop_assert_eq!(&outcome.result, &Ok(Answer::Copy(answer)));
         let written = written.0.lock();
         prop_assert_eq!(written.get(at as usize..).unwrap_or_default(), &bytes);
+    }
+}
+
+/// Source that is locked during its reads, and target whose writes find out whether it is.
+struct Locked {
+    data: Vec<u8>,
+    lock: Mutex<()>,
+    writes: AtomicU64,
+}
+
+impl Source for Locked {
+    fn len(&self) -> u64 {
+        self.data.len() as u64
+    }
+
+    fn read(&self, at: u64, len: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), SourceError> {
+        let _held = self.lock.lock();
+        self.data.read(at, len, each)
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+impl Destination for Locked {
+    fn write(&self, _: u64, _: &[u8]) -> Result<(), SourceError> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        // Only one thread reads.
+        let is_free = self.lock.try_lock().is_some();
+        if is_free { Ok(()) } else { Err(SourceError("the source is locked".into())) }
+    }
+}
+
+#[test]
+fn a_write_holds_no_lock_of_the_source() {
+    for (unit, pattern) in [
+        (RecordUnit::Lines, Pattern::Words(vec![b"ab".to_vec()])),
+        (RecordUnit::Lines, Pattern::Regex("ab".into())),
+        (RecordUnit::Blocks(1000), Pattern::Words(vec![b"ab".to_vec()])),
+    ] {
+        let copy = Copy { pattern, ..copy(unit, false, None, 0) };
+        let engine = Engine::new(EngineOptions { threads: 1, ..EngineOptions::default() });
+        let data = b"ab\n".repeat(1 << 20);
+        let locked = Arc::new(Locked { data, lock: Mutex::default(), writes: AtomicU64::new(0) });
+        let (source, destination) = (Arc::<Locked>::clone(&locked), Some(Arc::<Locked>::clone(&locked) as _));
+        let instruction = Setting::plain().instruction(Command::Copy(copy), 1 << 20);
+        let outcome = engine.run(Request { instruction, source, module: None, destination });
+        assert_eq!(outcome.status(), Status::Ok, "{:?}", outcome.result);
+        assert!(locked.writes.load(Ordering::SeqCst) > 1);
     }
 }
 

@@ -47,7 +47,7 @@ const EXPRESSIONS: [&str; 37] = [
 ];
 
 fn naive(expression: &str, data: &[u8], base: usize, positions: usize) -> RegexAnswer {
-    let regex = RegexBuilder::new(expression).multi_line(true).build().unwrap();
+    let regex = RegexBuilder::new(expression).build().unwrap();
     let mut answer = RegexAnswer { count: 0, lines: 0, positions: Vec::new() };
     for (begin, line) in lines(data) {
         answer.lines += u64::from(regex.is_match(line));
@@ -85,7 +85,7 @@ proptest! {
         data in data(), expression in proptest::sample::select(&EXPRESSIONS[..]), invert: bool,
         limit in proptest::option::of(0_u64..10), setting in setting(),
     ) {
-        let regex = RegexBuilder::new(expression).multi_line(true).build().unwrap();
+        let regex = RegexBuilder::new(expression).build().unwrap();
         let in_range = &data[setting.range(&data)];
         let expected =
             naive_filter(in_range, limit.unwrap_or(u64::MAX), |line| regex.is_match(line) != invert);

@@ -71,19 +71,38 @@ fn a_module_whose_compilation_takes_long_is_refused() {
     let engine = Setting::plain().engine();
     for (body, words) in [
         (
-            format!("(func {})", "(drop (i32.const 1))".repeat(16_000)),
+            format!("(func {})", "(drop (i32.const 1))".repeat(17_000)),
             "the squares of the lengths of its functions",
         ),
         (format!("(func {})", "(local i32)".repeat(1001)), "1001 variables"),
         ("(func)".repeat(4001), "4003 functions"),
         (
             format!("(func {} {})", "(loop ".repeat(1001), ")".repeat(1001)),
-            "the squares of the depths of loops of its functions",
+            "the squares of the numbers of loops",
         ),
         (
             format!("(func {0}{1} {2}{1})", "(loop ".repeat(600), ")".repeat(600), "(block ".repeat(600))
                 .repeat(3),
-            "a function with 600 loops inside of one another",
+            "a function with 600 loops",
+        ),
+        // One after the other, with variables.
+        (
+            format!("(func (local {}) {})", "i64 ".repeat(900), "(loop (br_if 0 (i32.const 0)))".repeat(600)),
+            "a function with 600 loops and 900 variables",
+        ),
+        (
+            format!("(func (local {}) {})", "i64 ".repeat(900), "(block)".repeat(1200)),
+            "a function with 1201 blocks and 900 variables",
+        ),
+        // Parameters of functions and values of blocks are as variables.
+        (
+            format!(
+                "(type $t (func (param {0}) (result {0}))) (func (type $t) {1} {2} )",
+                "i64 ".repeat(900),
+                (0..900).map(|i| format!("local.get {i} ")).collect::<String>(),
+                "(block (type $t)) ".repeat(400),
+            ),
+            "a function with 401 blocks and 2700 variables and values of blocks",
         ),
     ] {
         let module = assembled(&format!("(module {REST} {SCAN} {body})"));

@@ -407,7 +407,7 @@ fn instructions_of_a_program_that_is_killed_are_cancelled() {
     let Some(m) = Mounted::new("") else { return };
     fs::write(m.path("loops.wasm"), module("failing/loops.wat")).unwrap();
     fs::write(m.path("f"), "a line\n").unwrap();
-    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::INT] {
+    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::TERM] {
         let mut reader = reader(&m.at, LOOPS);
         let sets = || read_registers(m.files.medium()).unwrap();
         let is_running = || sets().iter().any(|set| set.status == RegisterStatus::Running);
