@@ -95,7 +95,10 @@ impl Target {
         if bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
             return Err(format!("the path {path:?} ends as that of a directory; name a file in it"));
         }
-        if below && normal && !bytes.contains(&0) {
+        if bytes.contains(&0) {
+            return Err(format!("the path {path:?} has a zero byte"));
+        }
+        if below && normal {
             return Ok(Self::Name(path));
         }
         Err(format!(

@@ -230,6 +230,22 @@ fn jumps_out_of_opens_leave_direct_access() {
 }
 
 #[test]
+fn masks_stacks_and_limits_of_a_program_are_kept() {
+    let Some(p) = Place::new(&[]) else { return };
+    let program = compiled(&p, "limits");
+    for subject in ["jump", "context", "old", "handler", "stack", "alternate", "sent", "size", "seccomp"] {
+        good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap(), subject]));
+        good(&run(&program, &[p.path("plain").to_str().unwrap(), subject]));
+        let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap(), subject]));
+        // A process under seccomp ends without a report.
+        let reads = if subject == "seccomp" { 10 } else { report(&said).0 };
+        assert!(reads >= 10, "{subject}: {said}");
+    }
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+}
+
+#[test]
 fn children_of_vfork_of_two_threads_find_their_own_files() {
     let Some(p) = Place::new(&[]) else { return };
     let said = handlers(&p, "vforks");

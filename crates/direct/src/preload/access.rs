@@ -45,6 +45,7 @@ impl Access {
         if !thread.may_access() {
             return None;
         }
+        sys::touch_stack();
         thread.begin_access();
         let Some(slot) = slots::slot(thread, mount) else {
             thread.end_access();
@@ -318,7 +319,8 @@ fn try_write(fd: Fd, open: &'static Open, request: Request<'_>) -> Result<Direct
     let access = Access::begin(fd, open).ok_or(Refused::NoLease)?;
     let from = request.at.or_else(|| open.position.get_back(fd)).ok_or(Refused::Other)?;
     let end = from.checked_add(request.len as u64).ok_or(Refused::Other)?;
-    if !open.mount().is_writable() {
+    // Only the kernel cuts a write at the limit, and sends SIGXFSZ.
+    if !open.mount().is_writable() || end > process::size_limit() {
         return Err(Refused::Other);
     }
     // What is within the size of the lease stays within it.

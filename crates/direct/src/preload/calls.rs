@@ -307,6 +307,9 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
     const UNSHARE: c_long = 272;
     const RT_SIGACTION: c_long = 13;
     const RT_SIGPROCMASK: c_long = 14;
+    const PRCTL: c_long = 157;
+    const PR_SET_SECCOMP: usize = 22;
+    const SECCOMP: c_long = 317;
     match number {
         CLOSE => forget(a as Fd),
         DUP2 | DUP3 => {
@@ -319,7 +322,8 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
         RT_SIGACTION | RT_SIGPROCMASK => leave(),
         // Threads and timers do not concern files.
         202 | 186 | 39 | 24 | 228 | 230 | 318 | 332 => {}
-        IO_URING_SETUP | UNSHARE => leave(),
+        IO_URING_SETUP | UNSHARE | SECCOMP => leave(),
+        PRCTL if a == PR_SET_SECCOMP => leave(),
         // Not for threads.
         CLONE if a & CLONE_VM != 0 => demote_all(),
         CLONE3 if sys::read_word(a).is_some_and(|flags| flags & CLONE_VM != 0) => demote_all(),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering}
 const RIP: usize = 40 + 16 * 8;
 
 /// The program's own handler of a fault.
-pub(super) struct Chained {
+struct Chained {
     handler: AtomicUsize,
     flags: AtomicI32,
     mask: AtomicU64,
@@ -26,12 +26,12 @@ impl Chained {
         Self { handler: AtomicUsize::new(0), flags: AtomicI32::new(0), mask: AtomicU64::new(0) }
     }
 
-    pub(super) fn get(&self) -> SigAction {
+    fn get(&self) -> SigAction {
         let mask = set_of(self.mask.load(Ordering::Relaxed));
         SigAction::new(self.handler.load(Ordering::Acquire), mask, self.flags.load(Ordering::Relaxed))
     }
 
-    pub(super) fn set(&self, action: &SigAction) {
+    fn set(&self, action: &SigAction) {
         self.flags.store(action.flags, Ordering::Relaxed);
         self.mask.store(action.mask[0], Ordering::Relaxed);
         self.handler.store(action.handler, Ordering::Release);
@@ -61,8 +61,25 @@ fn chained(signal: c_int) -> Option<&'static Chained> {
 }
 
 /// Returns the program's handler of a fault, if the kernel has that of this library.
-pub(super) fn handler(signal: c_int) -> Option<&'static Chained> {
-    chained(signal).filter(|_| are_handled() && process::has_own_memory())
+pub(super) fn handler(signal: c_int) -> Option<SigAction> {
+    chained(signal).filter(|_| are_handled() && process::has_own_memory()).map(Chained::get)
+}
+
+/// Replaces the program's handler of a fault.
+pub(super) fn set_handler(signal: c_int, action: &SigAction) {
+    if let Some(chained) = chained(signal) {
+        chained.set(action);
+        let ours = ours(action);
+        real_sigaction(signal, &raw const ours, std::ptr::null_mut());
+    }
+}
+
+/// Returns the action of the kernel for a handler of the program: both have the same stack.
+fn ours(program: &SigAction) -> SigAction {
+    let is_handler = !matches!(program.handler, SIG_DFL | SIG_IGN);
+    let stack = if is_handler { program.flags & SA_ONSTACK } else { SA_ONSTACK };
+    let flags = SA_SIGINFO | SA_RESTART | SA_NODEFER | stack;
+    SigAction::new(on_fault as *const () as usize, set_of(0), flags)
 }
 
 /// Installs the handler of faults. The program's handlers are called for all other faults.
@@ -72,13 +89,8 @@ pub(super) fn install() {
     }
     for signal in [SIGSEGV, SIGBUS] {
         let mut old = SigAction::new(SIG_DFL, set_of(0), 0);
-        let flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER;
-        let new = SigAction::new(on_fault as *const () as usize, set_of(0), flags);
         real_sigaction(signal, std::ptr::null(), &raw mut old);
-        if let Some(chained) = chained(signal) {
-            chained.set(&old);
-        }
-        real_sigaction(signal, &raw const new, std::ptr::null_mut());
+        set_handler(signal, &old);
     }
 }
 
@@ -91,8 +103,8 @@ pub(super) fn unblock() {
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut c_void, context: *mut c_void) {
     // SAFETY: the kernel passes a `ucontext_t`.
     let instruction = unsafe { &mut *context.cast::<u8>().add(RIP).cast::<usize>() };
-    // SAFETY: `siginfo_t` has the code as its third int. It is positive for a fault of this thread.
-    let is_fault = unsafe { *info.cast::<c_int>().add(2) } > 0;
+    // SAFETY: the kernel passes a `siginfo_t`.
+    let is_fault = unsafe { !signals::is_sent(info) };
     // SAFETY: the arguments are the kernel's.
     unsafe {
         match copy::after_fault(*instruction) {

@@ -327,7 +327,7 @@ impl Open {
         self.extends.load(Ordering::Relaxed)
             && !self.position.is_given()
             && !self.is_mapped.load(Ordering::SeqCst)
-            && !process::is_size_limited()
+            && process::size_limit() == process::UNLIMITED
     }
 
     /// Notes an access without a lease. Returns `true` if it is time to ask for one.

@@ -203,36 +203,36 @@ fn phase() -> Option<&'static AtomicU32> {
     unsafe { PHASE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Limit of the size of files: not known, none, or one.
-static SIZE_LIMIT: AtomicU32 = AtomicU32::new(UNKNOWN);
-const UNKNOWN: u32 = 0;
-const UNLIMITED: u32 = 1;
-const LIMITED: u32 = 2;
+/// Limit of the size of files in bytes (RLIMIT_FSIZE).
+static SIZE_LIMIT: AtomicU64 = AtomicU64::new(UNKNOWN);
+const UNKNOWN: u64 = u64::MAX - 1;
+pub(super) const UNLIMITED: u64 = u64::MAX;
 
-/// Returns `true` if the size of files of this process is limited, so that only the kernel extends them.
+/// Returns the limit of the size of files of this process in bytes: only the kernel writes behind it, and only the
+/// kernel extends files if there is one. It is 0 after the program has set a limit.
 #[inline]
-pub(super) fn is_size_limited() -> bool {
+pub(super) fn size_limit() -> u64 {
     match SIZE_LIMIT.load(Ordering::SeqCst) {
         UNKNOWN => find_size_limit(),
-        limit => limit == LIMITED,
+        limit => limit,
     }
 }
 
 #[cold]
-fn find_size_limit() -> bool {
+fn find_size_limit() -> u64 {
     const RLIMIT_FSIZE: usize = 1;
     let mut limits = [0_u64; 2];
     // SAFETY: the kernel writes two words.
     let result = unsafe { sys::raw_call(sys::SYS_GETRLIMIT, RLIMIT_FSIZE, limits.as_mut_ptr() as usize, 0) };
-    let limit = if result == 0 && limits[0] == u64::MAX { UNLIMITED } else { LIMITED };
+    let limit = if result == 0 && limits[0] != UNKNOWN { limits[0] } else { 0 };
     // Another thread may be setting a limit.
     let _ = SIZE_LIMIT.compare_exchange(UNKNOWN, limit, Ordering::SeqCst, Ordering::SeqCst);
-    SIZE_LIMIT.load(Ordering::SeqCst) == LIMITED
+    SIZE_LIMIT.load(Ordering::SeqCst)
 }
 
-/// Notes that the program sets limits.
+/// Notes that the program sets a limit.
 pub(super) fn limit_size() {
-    SIZE_LIMIT.store(LIMITED, Ordering::SeqCst);
+    SIZE_LIMIT.store(0, Ordering::SeqCst);
 }
 
 /// Returns the number of processes before this one that had this memory.

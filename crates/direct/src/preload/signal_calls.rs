@@ -18,12 +18,11 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *m
     if !mounts::has_mounts() {
         return real_sigaction(signal, new, old);
     }
-    if let Some(chained) = faults::handler(signal) {
-        let before = chained.get();
+    if let Some(before) = faults::handler(signal) {
         // SAFETY: the program's pointers are valid or null.
         unsafe {
             if !new.is_null() {
-                chained.set(&*new);
+                faults::set_handler(signal, &*new);
             }
             if !old.is_null() {
                 *old = before;
@@ -66,8 +65,8 @@ macro_rules! set_handler {
             if !mounts::has_mounts() {
                 return call(handler);
             }
-            if let Some(chained) = faults::handler(signal) {
-                return replace_fault_handler(chained, handler, $flags);
+            if let Some(before) = faults::handler(signal) {
+                return replace_fault_handler(signal, before.handler, handler, $flags);
             }
             let handler = if faults::is_fault(signal) { handler } else { signals::for_kernel(handler, $flags, false) };
             signals::for_program(call(handler))
@@ -84,8 +83,7 @@ set_handler! {
     sigset: 0,
 }
 
-fn replace_fault_handler(chained: &faults::Chained, handler: usize, flags: c_int) -> usize {
-    let before = chained.get().handler;
+fn replace_fault_handler(signal: c_int, before: usize, handler: usize, flags: c_int) -> usize {
     match handler {
         SIG_ERR => {
             set_errno(sys::EINVAL);
@@ -93,7 +91,7 @@ fn replace_fault_handler(chained: &faults::Chained, handler: usize, flags: c_int
         }
         // A fault is never blocked.
         SIG_HOLD => {}
-        _ => chained.set(&SigAction::new(handler, set_of(0), flags)),
+        _ => faults::set_handler(signal, &SigAction::new(handler, set_of(0), flags)),
     }
     before
 }

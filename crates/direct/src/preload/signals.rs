@@ -31,11 +31,13 @@ pub(super) const SIGSEGV: c_int = 11;
 /// Bits of the two signals in a set.
 pub(super) const FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
-/// Bits of other signals that an instruction can raise: SIGILL, SIGTRAP, SIGFPE, SIGSYS. Their handlers change the
-/// registers of that instruction, and while they are blocked they kill the process. So they are not delayed.
-const RAISED: u64 = 1 << (4 - 1) | 1 << (5 - 1) | 1 << (8 - 1) | 1 << (31 - 1);
+/// Bits of other signals that an instruction of an access can raise, for a debugger or a filter of system calls: SIGTRAP
+/// and SIGSYS. Their handlers change the registers of that instruction, and while they are blocked they kill the process.
+/// So each of them is delayed only if it was sent, and blocked only then.
+const RAISED: u64 = 1 << (5 - 1) | 1 << (31 - 1);
 
-/// Signals that are blocked within an access after one of them has arrived. SIGKILL and SIGSTOP never are.
+/// Signals that are blocked within an access after one of them or of those above has arrived. SIGKILL and SIGSTOP never
+/// are.
 const HELD: u64 = !(FAULTS | RAISED | 1 << (9 - 1) | 1 << (19 - 1));
 
 /// Words of `sigset_t`.
@@ -229,11 +231,13 @@ pub(super) fn to_program(action: &mut SigAction) {
 extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, index: usize) -> usize {
     let Some(handler) = handler_at(index) else { return 0 };
     let thread = Thread::get();
-    let is_raised = RAISED >> (signal - 1) & 1 != 0;
-    if thread.is_in_access() && !is_raised {
+    let info = if handler.has(Handler::HAS_INFO) { info } else { std::ptr::null() };
+    let may_be_raised = RAISED >> (signal - 1) & 1 != 0;
+    // SAFETY: the kernel passes a `siginfo_t`.
+    let is_sent = !may_be_raised || unsafe { is_sent(info) };
+    if thread.is_in_access() && is_sent {
         // SAFETY: the kernel passes a `ucontext_t`.
         let hold = unsafe { Hold::new(context) };
-        let info = if handler.has(Handler::HAS_INFO) { info } else { std::ptr::null() };
         let mask = hold.mask_of_handler(thread);
         // SAFETY: the arguments are the kernel's.
         let is_kept = !handler.has(Handler::ON_STACK)
@@ -242,11 +246,32 @@ extern "C" fn choose(signal: c_int, info: *const c_void, context: *mut c_void, i
             if !is_kept && handler.has(Handler::IS_RESET) {
                 set_again(signal, entry(index));
             }
-            hold.until_end_of_access(thread);
+            hold.until_end_of_access(thread, signal);
             return 0;
         }
     }
+    // The handler may be the first to access a file, and what was blocked before would kill the process after it.
+    // SAFETY: the kernel passes a `ucontext_t`, whose mask is set when the handler returns.
+    unsafe { *mask_at_return(context) &= !FAULTS };
     handler.address()
+}
+
+/// Returns `true` for a signal that a process has sent, or the kernel for a timer, and not an instruction raised.
+///
+/// # Safety
+/// `info` is null, or a `siginfo_t`.
+pub(super) unsafe fn is_sent(info: *const c_void) -> bool {
+    // SAFETY: the caller's; the code is the third int.
+    !info.is_null() && unsafe { *info.cast::<c_int>().add(2) } <= 0
+}
+
+/// Returns the mask that the return from a handler sets.
+///
+/// # Safety
+/// `context` is the `ucontext_t` of a handler.
+unsafe fn mask_at_return(context: *mut c_void) -> *mut u64 {
+    // SAFETY: the caller's.
+    unsafe { context.cast::<u8>().add(MASK_AT).cast() }
 }
 
 /// Words of `siginfo_t`, and of a `ucontext_t`, as far as the kernel writes it (without the registers for
@@ -350,7 +375,7 @@ impl Hold {
     /// `context` is the `ucontext_t` of a handler.
     unsafe fn new(context: *mut c_void) -> Self {
         // SAFETY: the caller's.
-        let at_return = unsafe { context.cast::<u8>().add(MASK_AT).cast::<u64>() };
+        let at_return = unsafe { mask_at_return(context) };
         // Also faults: those that are sent would set the mask for the end of the access after this handler.
         Self { before: sys::block_signals(u64::MAX), at_return }
     }
@@ -361,14 +386,18 @@ impl Hold {
         if thread.delayed.is_any.get() { thread.delayed.mask.get() } else { self.before }
     }
 
-    /// Lets the signals but faults stay blocked until the end of the access in progress. Handlers can be nested: the
-    /// outer one is the last that comes here, and its mask is that of the access. A fault that is sent after it finds
-    /// the blocked signals.
-    fn until_end_of_access(self, thread: &Thread) {
+    /// Lets this signal and those of [`HELD`] stay blocked until the end of the access in progress. Handlers can be
+    /// nested: the outer one is the last that comes here, and its mask is that of the access. A signal that arrives
+    /// after it finds the blocked signals.
+    fn until_end_of_access(self, thread: &Thread, signal: c_int) {
+        let this = 1 << (signal - 1) & !FAULTS;
         // SAFETY: the context is valid until the handler returns.
-        let mask = unsafe { self.at_return.replace(HELD) };
+        let mask = unsafe { self.at_return.read() };
+        let is_after = mask & HELD == HELD;
+        // SAFETY: as above.
+        unsafe { self.at_return.write(HELD | this | if is_after { mask & !FAULTS } else { 0 }) };
         let delayed = &thread.delayed;
-        if !delayed.is_any.replace(true) || mask != HELD {
+        if !delayed.is_any.replace(true) || !is_after {
             delayed.mask.set(mask);
         }
         std::mem::forget(self);
@@ -449,6 +478,6 @@ pub(super) unsafe fn delay_fault(signal: c_int, context: *mut c_void) -> bool {
     // SAFETY: the caller's.
     let hold = unsafe { Hold::new(context) };
     thread.delayed.faults.set(thread.delayed.faults.get() | 1 << (signal - 1));
-    hold.until_end_of_access(thread);
+    hold.until_end_of_access(thread, signal);
     true
 }

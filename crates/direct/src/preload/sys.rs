@@ -208,6 +208,14 @@ pub(super) fn coarse_time() -> i64 {
     now.sec * 1_000_000_000 + now.nsec
 }
 
+/// Looks at the stack below this frame, as far as an access uses it. A stack that is too small for that overflows here,
+/// where a handler of the program may jump away, and not within the access.
+#[inline(always)]
+pub(super) fn touch_stack() {
+    // SAFETY: a fault is one of the program, whose stack has ended.
+    unsafe { std::arch::asm!("test byte ptr [rsp - 1024], 0", options(nostack)) };
+}
+
 /// All signals of this thread are blocked until it is dropped.
 pub(super) struct BlockedSignals(u64);
 

@@ -1,7 +1,7 @@
 //! State of a thread: its slots in the shared memory of mounts, and its access in progress.
 
 use super::mounts::{self, MOUNTS};
-use super::{process, signals, sys};
+use super::{faults, process, signals, sys};
 use crate::segment::Slot;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -24,6 +24,8 @@ pub(super) struct Thread {
     pub(super) calls_vfork: Cell<bool>,
     /// The program's handler of a fault runs, or was left by a jump, so that faults may be blocked.
     pub(super) in_handler: Cell<bool>,
+    /// The C library has set the mask of signals without this library, so that faults may be blocked.
+    is_mask_unknown: Cell<bool>,
 }
 
 // In the memory that each thread has from its begin: with `thread_local!`, the first access of a thread after
@@ -66,14 +68,25 @@ impl Thread {
     pub(super) fn may_access(&self) -> bool {
         !self.is_in_access.get()
             && !self.ends_anywhere.get()
-            && (!self.in_handler.get() || self.receives_faults())
+            && (!(self.in_handler.get() | self.is_mask_unknown.get()) || self.receives_faults())
     }
 
     #[cold]
     fn receives_faults(&self) -> bool {
-        let receives = sys::blocked_signals() & signals::FAULTS == 0;
+        let receives = if self.in_handler.get() {
+            sys::blocked_signals() & signals::FAULTS == 0
+        } else {
+            faults::unblock();
+            true
+        };
         self.in_handler.set(!receives);
+        self.is_mask_unknown.set(!receives);
         receives
+    }
+
+    /// Notes that the mask of signals becomes an unknown one.
+    pub(super) fn forget_mask(&self) {
+        self.is_mask_unknown.set(true);
     }
 
     /// Begins an access: handlers of signals run at its end.

@@ -155,6 +155,19 @@ fn cancel_type(kind: usize, _: usize, _: usize) {
     Thread::get().set_ends_anywhere(kind as u32 == ASYNCHRONOUS);
 }
 
+/// Before functions that set the mask of signals.
+fn mask(_: usize, _: usize, _: usize) {
+    Thread::get().forget_mask();
+}
+
+/// Before prctl(2), which can forbid system calls of this library.
+fn secure(operation: usize, _: usize, _: usize) {
+    const PR_SET_SECCOMP: u32 = 22;
+    if operation as u32 == PR_SET_SECCOMP {
+        off(0, 0, 0);
+    }
+}
+
 /// Before functions after which other code may close descriptors.
 fn off(_: usize, _: usize, _: usize) {
     demote_all();
@@ -193,6 +206,16 @@ jump!(setrlimit, limits);
 jump!(setrlimit64, limits);
 jump!(prlimit, limits_of);
 jump!(prlimit64, limits_of);
+jump!(longjmp, mask);
+jump!(_longjmp, mask);
+jump!(siglongjmp, mask);
+jump!(__longjmp_chk, mask);
+jump!(setcontext, mask);
+jump!(swapcontext, mask);
+jump!(sigsetmask, mask);
+jump!(sigblock, mask);
+jump!(sighold, mask);
+jump!(prctl, secure);
 // A ring can close descriptors.
 jump!(io_uring_queue_init, off);
 jump!(io_uring_queue_init_params, off);

@@ -91,8 +91,11 @@ impl Function {
         while !operators.eof() {
             let operator = operators.read()?;
             function.blocks += match &operator {
-                Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => 1,
-                Operator::Else | Operator::BrIf { .. } => 1,
+                Operator::Block { .. }
+                | Operator::Loop { .. }
+                | Operator::If { .. }
+                | Operator::Else
+                | Operator::BrIf { .. } => 1,
                 Operator::BrTable { targets } => u64::from(targets.len()),
                 _ => 0,
             };

@@ -1,0 +1,209 @@
+/* Checks of frit exec: what a program does to its blocked signals, its stack, its limits and its system calls. The
+   arguments are a file in the mount, which is made, and what is checked, in a program of its own: some of it matters
+   before the first direct access. Exit code 0: all as on any file system. */
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+#define SIZE (1 << 20)
+#include "check.h"
+
+static int fd;
+static char buffer[8192];
+static sigset_t all;
+static sigjmp_buf jump;
+
+/* A bad address is EFAULT, and does not kill. */
+static void is_direct_and_safe(void) {
+    for (int i = 0; i < 20; i++) CHECK(pread(fd, buffer, 64, i) == 64 && buffer[0] == (char)byte_at(i));
+    for (int i = 0; i < 3; i++) CHECK(pread(fd, (void *)64, 4096, 0) == -1 && errno == EFAULT);
+}
+
+/* SIGSEGV is blocked in a way that no function of signals shows. */
+static void after_jump(void) {
+    CHECK(sigprocmask(SIG_BLOCK, &all, 0) == 0);
+    volatile int jumped = 0;
+    if (sigsetjmp(jump, 1)) jumped = 1;
+    is_direct_and_safe();
+    if (!jumped) siglongjmp(jump, 1);
+}
+
+static void after_context(void) {
+    static ucontext_t context;
+    CHECK(sigprocmask(SIG_BLOCK, &all, 0) == 0);
+    volatile int resumed = 0;
+    CHECK(getcontext(&context) == 0);
+    is_direct_and_safe();
+    if (resumed++ == 0) setcontext(&context);
+}
+
+static void after_old_functions(void) {
+    is_direct_and_safe();
+    sigsetmask(~0);
+    is_direct_and_safe();
+    sigblock(~0);
+    is_direct_and_safe();
+    CHECK(sighold(SIGSEGV) == 0 && sighold(SIGBUS) == 0);
+    is_direct_and_safe();
+}
+
+static void on_signal(int signal) {
+    (void)signal;
+    is_direct_and_safe();
+}
+
+/* The first direct access is that of a handler, whose return sets the mask of before. */
+static void after_handler(void) {
+    sigset_t but_one = all;
+    CHECK(sigprocmask(SIG_BLOCK, &all, 0) == 0 && signal(SIGUSR1, on_signal) != SIG_ERR && raise(SIGUSR1) == 0);
+    sigdelset(&but_one, SIGUSR1);
+    CHECK(sigsuspend(&but_one) == -1);
+    is_direct_and_safe();
+}
+
+/* A stack that ends within a read or write; its handler jumps out. Nothing of the access stays. */
+static volatile int depth, handled;
+
+static void leaves(int signal) {
+    (void)signal;
+    siglongjmp(jump, 1);
+}
+
+static void counts(int signal) {
+    (void)signal;
+    handled++;
+}
+
+static void has_signals_and_truncates(void) {
+    sigset_t now;
+    handled = 0;
+    CHECK(raise(SIGUSR1) == 0 && handled == 1);
+    CHECK(sigprocmask(SIG_BLOCK, 0, &now) == 0 && !sigismember(&now, SIGUSR1) && !sigismember(&now, SIGTERM));
+    CHECK(ftruncate(fd, SIZE - 1) == 0 && pwrite(fd, expected + SIZE - 1, 1, SIZE - 1) == 1);
+}
+
+static int overflows(int step, int level) {
+    volatile char *pad = alloca(step);
+    pad[0] = level;
+    depth = level;
+    CHECK(pread(fd, buffer, sizeof buffer, 0) == sizeof buffer && pwrite(fd, buffer, 64, 0) == 64);
+    return overflows(step, level + 1) + pad[0];
+}
+
+static void on_small_stack(void) {
+    static char stack[1 << 16];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = leaves, .sa_flags = SA_ONSTACK};
+    struct rlimit limit = {1 << 18, RLIM_INFINITY};
+    CHECK(sigaltstack(&alternate, 0) == 0 && sigaction(SIGSEGV, &action, 0) == 0);
+    CHECK(signal(SIGUSR1, counts) != SIG_ERR && setrlimit(RLIMIT_STACK, &limit) == 0);
+    is_direct_and_safe();
+    for (volatile int round = 0; round < 200; round++) {
+        if (sigsetjmp(jump, 1) == 0) overflows(16 + round % 37 * 48, 0);
+        has_signals_and_truncates();
+    }
+    CHECK(depth > 10);
+}
+
+/* A handler of a fault without SA_ONSTACK has the stack of the program, also if there is another. */
+static char alternate_stack[1 << 16];
+
+static void looks_at_stack(int signal) {
+    char here;
+    handled = signal == SIGSEGV && (&here < alternate_stack || &here >= alternate_stack + sizeof alternate_stack);
+    siglongjmp(jump, 1);
+}
+
+static void on_stack_of_program(void) {
+    stack_t alternate = {.ss_sp = alternate_stack, .ss_size = sizeof alternate_stack};
+    CHECK(sigaltstack(&alternate, 0) == 0);
+    for (volatile int first = 0; first < 2; first++) {
+        CHECK(signal(SIGSEGV, looks_at_stack) != SIG_ERR);
+        is_direct_and_safe();
+        handled = 0;
+        if (sigsetjmp(jump, 1) == 0) *(volatile int *)8 = 1;
+        CHECK(handled);
+        struct sigaction action = {.sa_handler = looks_at_stack, .sa_flags = SA_ONSTACK};
+        CHECK(sigaction(SIGSEGV, &action, 0) == 0);
+        handled = 1;
+        if (sigsetjmp(jump, 1) == 0) *(volatile int *)8 = 1;
+        CHECK(!handled);
+    }
+}
+
+/* Signals that an instruction can raise, but that another process has sent. */
+static void sent_while_reading(void) {
+    static const int signals[] = {SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    static char large[SIZE];
+    struct sigaction action = {.sa_handler = leaves};
+    pid_t parent = getpid();
+    for (int i = 0; i < 4; i++) CHECK(signal(signals[i], SIG_IGN) != SIG_ERR);
+    pid_t sender = fork();
+    if (sender == 0) {
+        for (int i = 0; getppid() == parent; i++) kill(parent, signals[i % 4]), usleep(i * 37 % 700);
+        _exit(0);
+    }
+    CHECK(signal(SIGUSR1, counts) != SIG_ERR);
+    for (volatile int round = 0; round < 1000; round++) {
+        if (sigsetjmp(jump, 1) == 0) {
+            for (int i = 0; i < 4; i++) CHECK(sigaction(signals[i], &action, 0) == 0);
+            for (;;) CHECK(pread(fd, large, SIZE, 0) == SIZE);
+        }
+    }
+    for (int i = 0; i < 4; i++) CHECK(signal(signals[i], SIG_IGN) != SIG_ERR);
+    CHECK(kill(sender, SIGKILL) == 0);
+    has_signals_and_truncates();
+}
+
+/* A write behind RLIMIT_FSIZE is cut or refused, also within the file. */
+static void behind_limit(void) {
+    struct rlimit limit = {1000, RLIM_INFINITY};
+    CHECK(signal(SIGXFSZ, counts) != SIG_ERR);
+    is_direct_and_safe();
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK(pwrite(fd, expected, 5000, 0) == 1000 && pwrite(fd, expected + 500, 5000, 500) == 500);
+    CHECK(pwrite(fd, expected, 5000, 2000) == -1 && errno == EFBIG && handled == 1);
+    CHECK(lseek(fd, 999, SEEK_SET) == 999 && write(fd, expected + 999, 10) == 1);
+    CHECK(lseek(fd, 0, SEEK_CUR) == 1000);
+}
+
+/* System calls of the library would kill the process. */
+static void under_seccomp(void) {
+    is_direct_and_safe();
+    CHECK(lseek(fd, 10, SEEK_SET) == 10 && read(fd, buffer, 10) == 10);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
+    int is_right = read(fd, buffer, 10) == 10 && memcmp(buffer, expected + 20, 10) == 0;
+    is_right = is_right && write(fd, expected + 30, 10) == 10 && read(fd, buffer, 10) == 10;
+    syscall(SYS_exit, !(is_right && memcmp(buffer, expected + 40, 10) == 0));
+}
+
+static const struct { const char *name; void (*check)(void); } checks[] = {
+    {"jump", after_jump}, {"context", after_context}, {"old", after_old_functions}, {"handler", after_handler},
+    {"stack", on_small_stack}, {"alternate", on_stack_of_program}, {"sent", sent_while_reading},
+    {"size", behind_limit}, {"seccomp", under_seccomp},
+};
+
+int main(int count, char **arguments) {
+    CHECK(count == 3 || count == 4);
+    if (count == 3) {
+        make_file(arguments[1]);
+        CHECK(execl("/proc/self/exe", "limits", arguments[1], arguments[2], "checks", (char *)0) == 0);
+    }
+    path = arguments[1];
+    for (size_t i = 0; i < SIZE; i++) expected[i] = byte_at(i);
+    CHECK((fd = open(path, O_RDWR)) >= 0);
+    sigfillset(&all);
+    int is_known = 0;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (strcmp(checks[i].name, arguments[2]) == 0) is_known = 1, checks[i].check();
+    CHECK(is_known);
+    check_file();
+    return 0;
+}
