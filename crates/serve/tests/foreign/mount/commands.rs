@@ -696,3 +696,35 @@ fn the_engine_waits_for_reads_of_the_mount() {
     drop(file);
     m.stop();
 }
+
+#[test]
+fn copies_in_both_directions_end() {
+    let Some(m) = Mounted::new("") else { return };
+    let text = "a line with a word\n".repeat(200_000);
+    for name in ["a", "b"] {
+        fs::write(m.path(name), &text).unwrap();
+    }
+    let (done, ends) = std::sync::mpsc::channel();
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        let (file, done) = (command(&m.at), done.clone());
+        std::thread::spawn(move || {
+            let copy = format!(r#"{{"copy": {{"words": ["word"]}}, "file": "{from}", "to": "{to}"}}"#);
+            let is_done = (0..30).all(|_| ask(&file, &copy).contains(r#""records":200000"#));
+            done.send(is_done)
+        });
+    }
+    for _ in 0..2 {
+        let is_done = ends.recv_timeout(Duration::from_secs(60));
+        if is_done.is_err() {
+            // A mount that hangs cannot be stopped, but its requests can.
+            let _ = Command::new("umount").arg("-f").arg(&m.at).status();
+            std::mem::forget(m);
+            panic!("the copies wait for one another");
+        }
+        assert_eq!(is_done, Ok(true));
+    }
+    for name in ["a", "b"] {
+        assert!(fs::read_to_string(m.path(name)).unwrap() == text);
+    }
+    m.stop();
+}
