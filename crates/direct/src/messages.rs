@@ -20,7 +20,12 @@ const fn request(direction: u32, number: u32, bytes: usize) -> u32 {
 pub const INFO: u32 = request(READ, 0x71, size_of::<Info>());
 /// Registers a process; the argument is a [`Registration`].
 pub const REGISTER: u32 = request(READ | WRITE, 0x72, size_of::<Registration>());
-/// Asks for direct access to the file of the descriptor; the argument is a [`Lease`].
+/// Position of an lseek(2) with SEEK_DATA that prepares a lease, before [`LEASE`]; it fails with ENXIO, as behind any
+/// end of a file. The kernel holds its lock of the inode meanwhile, so that no write through its page cache is in progress.
+pub const PREPARE_AT: i64 = i64::MAX - 0x7269_7466;
+/// SEEK_DATA.
+pub const PREPARE_WHENCE: i32 = 3;
+/// Asks for direct access to the file of the descriptor, which was prepared; the argument is a [`Lease`].
 pub const LEASE: u32 = request(READ | WRITE, 0x73, size_of::<Lease>());
 
 /// Ends direct access to the file of the descriptor; answered by its size, a `u64`.

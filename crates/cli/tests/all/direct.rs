@@ -233,14 +233,44 @@ fn jumps_out_of_opens_leave_direct_access() {
 fn masks_stacks_and_limits_of_a_program_are_kept() {
     let Some(p) = Place::new(&[]) else { return };
     let program = compiled(&p, "limits");
-    for subject in ["jump", "context", "old", "handler", "stack", "alternate", "sent", "size", "seccomp"] {
-        good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap(), subject]));
-        good(&run(&program, &[p.path("plain").to_str().unwrap(), subject]));
-        let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap(), subject]));
+    let library = p.root.path().join("limits.so").to_str().unwrap().to_owned();
+    let source = source("crates/cli/tests/programs/limits.c");
+    let flags = ["-shared", "-fPIC", "-w", "-pthread", "-DCONSTRUCTOR", "-o", &library];
+    good(&run("cc", &[&flags[..], &[source.to_str().unwrap()]].concat()));
+    for subject in [
+        "jump",
+        "context",
+        "coroutine",
+        "old",
+        "handler",
+        "exchange",
+        "stack",
+        "alternate",
+        "sent",
+        "size",
+        "ulimit",
+        "seccomp",
+        "library",
+    ] {
+        good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap(), subject, &library]));
+        good(&run(&program, &[p.path("plain").to_str().unwrap(), subject, &library]));
+        let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap(), subject, &library]));
         // A process under seccomp ends without a report.
         let reads = if subject == "seccomp" { 10 } else { report(&said).0 };
         assert!(reads >= 10, "{subject}: {said}");
     }
+    good(&frit(&["unmount", &p.at]));
+    good(&frit(&["fsck", &p.image()]));
+}
+
+#[test]
+fn a_write_through_the_mount_is_read_while_others_ask_for_leases() {
+    let Some(p) = Place::new(&[]) else { return };
+    let program = compiled(&p, "stale");
+    good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap()]));
+    good(&run(&program, &[p.path("plain").to_str().unwrap()]));
+    let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap()]));
+    assert!(said.contains(" reads and "), "{said}");
     good(&frit(&["unmount", &p.at]));
     good(&frit(&["fsck", &p.image()]));
 }

@@ -1,6 +1,7 @@
 /* Checks of frit exec: what a program does to its blocked signals, its stack, its limits and its system calls. The
    arguments are a file in the mount, which is made, and what is checked, in a program of its own: some of it matters
-   before the first direct access. Exit code 0: all as on any file system. */
+   before the first direct access. The third argument is this file as a library (CONSTRUCTOR). Exit code 0: all as on
+   any file system. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <linux/seccomp.h>
@@ -10,11 +11,27 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <ucontext.h>
+#include <ulimit.h>
 
 #define SIZE (1 << 20)
 #include "check.h"
 
+#ifdef CONSTRUCTOR
+static void *writes(void *pipe) {
+    CHECK(write(((int *)pipe)[1], "a", 1) == 1);
+    return 0;
+}
+
+__attribute__((constructor)) static void waits(void) {
+    int ends[2];
+    pthread_t thread;
+    CHECK(pipe(ends) == 0 && pthread_create(&thread, 0, writes, ends) == 0 && pthread_join(thread, 0) == 0);
+}
+#else
+static const char *library;
 static int fd;
 static char buffer[8192];
 static sigset_t all;
@@ -44,6 +61,17 @@ static void after_context(void) {
     if (resumed++ == 0) setcontext(&context);
 }
 
+/* A coroutine that ends continues the program with the mask of before. */
+static void after_coroutine(void) {
+    static ucontext_t program, coroutine;
+    static char stack[1 << 16];
+    CHECK(sigprocmask(SIG_BLOCK, &all, 0) == 0 && getcontext(&coroutine) == 0);
+    coroutine.uc_stack.ss_sp = stack, coroutine.uc_stack.ss_size = sizeof stack, coroutine.uc_link = &program;
+    makecontext(&coroutine, is_direct_and_safe, 0);
+    CHECK(swapcontext(&program, &coroutine) == 0);
+    is_direct_and_safe();
+}
+
 static void after_old_functions(void) {
     is_direct_and_safe();
     sigsetmask(~0);
@@ -51,6 +79,47 @@ static void after_old_functions(void) {
     sigblock(~0);
     is_direct_and_safe();
     CHECK(sighold(SIGSEGV) == 0 && sighold(SIGBUS) == 0);
+    is_direct_and_safe();
+    CHECK(sigignore(SIGSEGV) == 0 && sigignore(SIGBUS) == 0);
+    is_direct_and_safe();
+}
+
+/* Threads exchange handlers of a fault. Each is there once at the end. */
+enum { THREADS = 3 };
+
+static void handler_of(int number) {}
+
+static void *exchanges(void *handler) {
+    struct sigaction action = {.sa_handler = handler}, old;
+    for (int i = 0; i < 100000; i++) {
+        CHECK(sigaction(SIGSEGV, &action, &old) == 0);
+        action = old;
+    }
+    return action.sa_handler;
+}
+
+static void exchange(void) {
+    pthread_t threads[THREADS];
+    long sum = 0, want = 0;
+    is_direct_and_safe();
+    for (long i = 0; i < THREADS; i++) {
+        void *handler = (void *)((long)handler_of + i);
+        CHECK(pthread_create(&threads[i], 0, exchanges, handler) == 0);
+        want += (long)handler;
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *handler;
+        CHECK(pthread_join(threads[i], &handler) == 0);
+        sum += (long)handler;
+    }
+    struct sigaction last;
+    CHECK(sigaction(SIGSEGV, 0, &last) == 0);
+    CHECK(sum + (long)last.sa_handler == want);
+}
+
+/* A constructor of a library waits for a thread, which makes its first call of a function. */
+static void loads_library(void) {
+    CHECK(dlopen(library, RTLD_NOW) != 0);
     is_direct_and_safe();
 }
 
@@ -167,11 +236,21 @@ static void behind_limit(void) {
     struct rlimit limit = {1000, RLIM_INFINITY};
     CHECK(signal(SIGXFSZ, counts) != SIG_ERR);
     is_direct_and_safe();
+    for (int i = 0; i < 20; i++) CHECK(pwrite(fd, expected, 64, 0) == 64);
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     CHECK(pwrite(fd, expected, 5000, 0) == 1000 && pwrite(fd, expected + 500, 5000, 500) == 500);
     CHECK(pwrite(fd, expected, 5000, 2000) == -1 && errno == EFBIG && handled == 1);
     CHECK(lseek(fd, 999, SEEK_SET) == 999 && write(fd, expected + 999, 10) == 1);
     CHECK(lseek(fd, 0, SEEK_CUR) == 1000);
+}
+
+/* The same by another function. */
+static void behind_ulimit(void) {
+    CHECK(signal(SIGXFSZ, counts) != SIG_ERR);
+    is_direct_and_safe();
+    for (int i = 0; i < 20; i++) CHECK(pwrite(fd, expected, 64, 0) == 64);
+    CHECK(ulimit(UL_SETFSIZE, 2) == 2);
+    CHECK(pwrite(fd, expected + 500, 5000, 500) == 524 && pwrite(fd, expected, 1, 2000) == -1 && errno == EFBIG);
 }
 
 /* System calls of the library would kill the process. */
@@ -187,16 +266,17 @@ static void under_seccomp(void) {
 static const struct { const char *name; void (*check)(void); } checks[] = {
     {"jump", after_jump}, {"context", after_context}, {"old", after_old_functions}, {"handler", after_handler},
     {"stack", on_small_stack}, {"alternate", on_stack_of_program}, {"sent", sent_while_reading},
-    {"size", behind_limit}, {"seccomp", under_seccomp},
+    {"size", behind_limit}, {"ulimit", behind_ulimit}, {"seccomp", under_seccomp}, {"coroutine", after_coroutine},
+    {"exchange", exchange}, {"library", loads_library},
 };
 
 int main(int count, char **arguments) {
-    CHECK(count == 3 || count == 4);
-    if (count == 3) {
+    CHECK(count == 4 || count == 5);
+    if (count == 4) {
         make_file(arguments[1]);
-        CHECK(execl("/proc/self/exe", "limits", arguments[1], arguments[2], "checks", (char *)0) == 0);
+        CHECK(execl("/proc/self/exe", "limits", arguments[1], arguments[2], arguments[3], "checks", (char *)0) == 0);
     }
-    path = arguments[1];
+    path = arguments[1], library = arguments[3];
     for (size_t i = 0; i < SIZE; i++) expected[i] = byte_at(i);
     CHECK((fd = open(path, O_RDWR)) >= 0);
     sigfillset(&all);
@@ -207,3 +287,4 @@ int main(int count, char **arguments) {
     check_file();
     return 0;
 }
+#endif

@@ -7,6 +7,7 @@ use super::signals::{
     self, FAULTS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_SIGINFO, SIG_BLOCK, SIG_DFL, SIG_IGN,
     SIG_UNBLOCK, SIGBUS, SIGSEGV, SigAction, real_mask, real_sigaction, set_of,
 };
+use super::sys::{self, BlockedSignals};
 use super::thread::Thread;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
@@ -60,18 +61,46 @@ fn chained(signal: c_int) -> Option<&'static Chained> {
     }
 }
 
-/// Returns the program's handler of a fault, if the kernel has that of this library.
-pub(super) fn handler(signal: c_int) -> Option<SigAction> {
-    chained(signal).filter(|_| are_handled() && process::has_own_memory()).map(Chained::get)
+/// Excludes other threads from the handlers of the program.
+static LOCK: AtomicBool = AtomicBool::new(false);
+
+/// Calls `body` without other threads.
+fn locked<T>(body: impl FnOnce() -> T) -> T {
+    // In this order: a child of fork(2) has no other threads.
+    process::is_active();
+    let _quiet = BlockedSignals::new();
+    while LOCK.swap(true, Ordering::Acquire) {
+        // SAFETY: the call has no arguments.
+        unsafe { sys::sched_yield() };
+    }
+    let result = body();
+    LOCK.store(false, Ordering::Release);
+    result
 }
 
-/// Replaces the program's handler of a fault.
-pub(super) fn set_handler(signal: c_int, action: &SigAction) {
-    if let Some(chained) = chained(signal) {
-        chained.set(action);
-        let ours = ours(action);
-        real_sigaction(signal, &raw const ours, std::ptr::null_mut());
-    }
+/// Puts the lock in order in a child of fork(2).
+pub(super) fn begin_child() {
+    LOCK.store(false, Ordering::Release);
+}
+
+/// Returns the program's handler of a fault, if the kernel has that of this library, and replaces it if there is a new
+/// one.
+pub(super) fn replace_handler(signal: c_int, new: Option<&SigAction>) -> Option<SigAction> {
+    let chained = chained(signal).filter(|_| are_handled() && process::has_own_memory())?;
+    Some(locked(|| {
+        let before = chained.get();
+        if let Some(new) = new {
+            chained.set(new);
+            set_ours(signal, new);
+        }
+        before
+    }))
+}
+
+/// Gives the kernel the handler of this library. Returns `false` if that is not possible.
+fn set_ours(signal: c_int, program: &SigAction) -> bool {
+    let ours = ours(program);
+    real_sigaction(signal, &raw const ours, std::ptr::null_mut()) == 0
 }
 
 /// Returns the action of the kernel for a handler of the program: both have the same stack.
@@ -82,16 +111,24 @@ fn ours(program: &SigAction) -> SigAction {
     SigAction::new(on_fault as *const () as usize, set_of(0), flags)
 }
 
-/// Installs the handler of faults. The program's handlers are called for all other faults.
-pub(super) fn install() {
+/// Installs the handler of faults. The program's handlers are called for all other faults. Returns `false` if a filter of
+/// system calls does not allow it.
+pub(super) fn install() -> bool {
     if INSTALLED.swap(true, Ordering::AcqRel) {
-        return;
+        return true;
     }
-    for signal in [SIGSEGV, SIGBUS] {
-        let mut old = SigAction::new(SIG_DFL, set_of(0), 0);
-        real_sigaction(signal, std::ptr::null(), &raw mut old);
-        set_handler(signal, &old);
-    }
+    let is_installed = locked(|| {
+        [SIGSEGV, SIGBUS].into_iter().all(|signal| {
+            let mut old = SigAction::new(SIG_DFL, set_of(0), 0);
+            let is_read = real_sigaction(signal, std::ptr::null(), &raw mut old) == 0;
+            if let Some(chained) = chained(signal) {
+                chained.set(&old);
+            }
+            is_read && set_ours(signal, &old)
+        })
+    });
+    INSTALLED.store(is_installed, Ordering::Release);
+    is_installed
 }
 
 /// Lets this thread receive faults, which would kill the process while they are blocked.
@@ -118,7 +155,13 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut c_void, context: *mut c_
 /// Calls the program's handler.
 unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void, is_fault: bool) {
     let Some(chained) = chained(signal) else { return };
-    let action = chained.get();
+    let action = locked(|| {
+        let action = chained.get();
+        if action.flags & SA_RESETHAND != 0 && !matches!(action.handler, SIG_DFL | SIG_IGN) {
+            chained.handler.store(SIG_DFL, Ordering::Release);
+        }
+        action
+    });
     match action.handler {
         SIG_IGN if !is_fault => {}
         SIG_DFL | SIG_IGN => {
@@ -130,9 +173,6 @@ unsafe fn chain(signal: c_int, info: *mut c_void, context: *mut c_void, is_fault
             }
         }
         handler => {
-            if action.flags & SA_RESETHAND != 0 {
-                chained.handler.store(SIG_DFL, Ordering::Release);
-            }
             let mut mask = action.mask;
             if action.flags & SA_NODEFER == 0 {
                 mask[0] |= 1 << (signal - 1);

@@ -9,7 +9,7 @@ use super::slots;
 use super::status::file_status;
 use super::sys::{self, Fd};
 use super::thread::Thread;
-use crate::messages::{END, EXTENTS, Extent, LEASE, Lease};
+use crate::messages::{END, EXTENTS, Extent, LEASE, Lease, PREPARE_AT, PREPARE_WHENCE};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -372,7 +372,7 @@ impl Open {
         let next = if is_good { ACCESSES_MIN } else { (wait * 2).min(ACCESSES_MAX) };
         self.wait.store(next, Ordering::Relaxed);
         let errno = sys::errno();
-        let is_granted = self.mount().prepare(fd) && self.request(fd, at, to);
+        let is_granted = self.mount().prepare(fd) && self.request(fd, at, to, true);
         sys::set_errno(errno);
         is_granted
     }
@@ -388,14 +388,14 @@ impl Open {
     /// Asks for the extents around `at`. Returns `true` if there are new ones.
     #[cold]
     pub(super) fn renew(&self, fd: Fd, at: u64) -> bool {
-        self.request(fd, at, 0)
+        self.request(fd, at, 0, false)
     }
 
     /// Asks for blocks in the holes of a range. Returns `true` if there are new extents.
     #[cold]
     pub(super) fn fill(&self, fd: Fd, at: u64, to: u64) -> bool {
         let errno = sys::errno();
-        let is_filled = self.request(fd, at, to);
+        let is_filled = self.request(fd, at, to, false);
         sys::set_errno(errno);
         is_filled
     }
@@ -407,8 +407,16 @@ impl Open {
         self.may_extend() && self.fill(fd, at, to)
     }
 
-    fn request(&self, fd: Fd, at: u64, to: u64) -> bool {
+    /// Asks for a lease, or for more of one that is not new.
+    fn request(&self, fd: Fd, at: u64, to: u64, is_new: bool) -> bool {
         let Some(_exclusive) = Exclusive::try_new() else { return false };
+        if is_new {
+            // It fails, so the position of the kernel stays.
+            // SAFETY: the call uses no memory of the program.
+            unsafe {
+                sys::raw_call(sys::SYS_LSEEK, fd as usize, PREPARE_AT as usize, PREPARE_WHENCE as usize)
+            };
+        }
         let window = take_window(self.mount());
         if window.is_null() {
             return false;

@@ -157,7 +157,10 @@ impl Mount {
         if !is_registered {
             return false;
         }
-        faults::install();
+        if !faults::install() {
+            self.is_refused.store(true, Ordering::Release);
+            return false;
+        }
         self.client.store(registration.client, Ordering::Relaxed);
         self.process.store(registration.process, Ordering::Relaxed);
         self.registered.store(now, Ordering::Release);

@@ -2,7 +2,7 @@
 
 use super::sys::BlockedSignals;
 use super::thread::{self, Thread};
-use super::{files, sys};
+use super::{faults, files, sys};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -96,6 +96,7 @@ fn begin_child() {
     BUSY.store(false, Ordering::Release);
     FORKS.store(0, Ordering::SeqCst);
     files::begin_child();
+    faults::begin_child();
     ANCESTORS.fetch_add(1, Ordering::AcqRel);
     PROCESS.store(sys::process(), Ordering::Relaxed);
 }

@@ -2,8 +2,8 @@
 //! (`signals.rs`, `faults.rs`), and the program finds its own.
 
 use super::signals::{
-    self, FAULTS, SA_NODEFER, SA_RESETHAND, SA_RESTART, SIG_BLOCK, SIG_ERR, SIG_HOLD, SIG_UNBLOCK, SigAction,
-    SignalSet, real_mask, real_sigaction, set_of,
+    self, FAULTS, SA_NODEFER, SA_RESETHAND, SA_RESTART, SIG_BLOCK, SIG_ERR, SIG_HOLD, SIG_IGN, SIG_UNBLOCK,
+    SigAction, SignalSet, real_mask, real_sigaction, set_of,
 };
 use super::sys::{self, next, set_errno};
 use super::{faults, mounts};
@@ -18,22 +18,18 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const SigAction, old: *m
     if !mounts::has_mounts() {
         return real_sigaction(signal, new, old);
     }
-    if let Some(before) = faults::handler(signal) {
-        // SAFETY: the program's pointers are valid or null.
-        unsafe {
-            if !new.is_null() {
-                faults::set_handler(signal, &*new);
-            }
-            if !old.is_null() {
-                *old = before;
-            }
+    // SAFETY: the program's pointers are valid or null.
+    let new = unsafe { new.as_ref() }.copied();
+    if let Some(before) = faults::replace_handler(signal, new.as_ref()) {
+        if !old.is_null() {
+            // SAFETY: as above.
+            unsafe { *old = before };
         }
         return 0;
     }
     // Faults are handled by this library only while it needs that.
     let is_fault = faults::is_fault(signal);
-    // SAFETY: the program's pointers are valid or null.
-    let new = unsafe { new.as_ref() }.map(|new| if is_fault { *new } else { signals::to_kernel(new) });
+    let new = new.as_ref().map(|new| if is_fault { *new } else { signals::to_kernel(new) });
     let result = real_sigaction(signal, new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), old);
     // SAFETY: as above.
     if let (0, Some(old)) = (result, unsafe { old.as_mut() }) {
@@ -65,8 +61,8 @@ macro_rules! set_handler {
             if !mounts::has_mounts() {
                 return call(handler);
             }
-            if let Some(before) = faults::handler(signal) {
-                return replace_fault_handler(signal, before.handler, handler, $flags);
+            if let Some(before) = replace_fault_handler(signal, handler, $flags) {
+                return before;
             }
             let handler = if faults::is_fault(signal) { handler } else { signals::for_kernel(handler, $flags, false) };
             signals::for_program(call(handler))
@@ -83,17 +79,45 @@ set_handler! {
     sigset: 0,
 }
 
-fn replace_fault_handler(signal: c_int, before: usize, handler: usize, flags: c_int) -> usize {
-    match handler {
-        SIG_ERR => {
-            set_errno(sys::EINVAL);
-            return SIG_ERR;
-        }
-        // A fault is never blocked.
-        SIG_HOLD => {}
-        _ => faults::set_handler(signal, &SigAction::new(handler, set_of(0), flags)),
+/// sigignore(3) of the program.
+///
+/// # Safety
+/// As for the function of the C library.
+#[cfg_attr(frit_preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
+    let ignores = SigAction::new(SIG_IGN, set_of(0), 0);
+    // SAFETY: the action is valid.
+    unsafe { sigaction(signal, &raw const ignores, std::ptr::null_mut()) }
+}
+
+/// `__ppoll_chk` of the C library, which is `ppoll` in programs with _FORTIFY_SOURCE.
+///
+/// # Safety
+/// As for ppoll(2).
+#[cfg_attr(frit_preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn __ppoll_chk(
+    all: *mut c_void,
+    count: usize,
+    limit: *const c_void,
+    mask: *const SignalSet,
+    room: usize,
+) -> c_int {
+    let allowed = without_faults(SIG_BLOCK, mask);
+    let mask = allowed.as_ref().map_or(mask, std::ptr::from_ref);
+    next!(__ppoll_chk(all: *mut c_void, count: usize, limit: *const c_void, mask: *const SignalSet, room: usize) -> c_int)
+}
+
+/// Replaces the handler of a fault; returns the one before. `None`: the kernel has the program's.
+fn replace_fault_handler(signal: c_int, handler: usize, flags: c_int) -> Option<usize> {
+    let action = SigAction::new(handler, set_of(0), flags);
+    // A fault is never blocked.
+    let new = Some(&action).filter(|_| !matches!(handler, SIG_HOLD | SIG_ERR));
+    let before = faults::replace_handler(signal, new)?;
+    if handler == SIG_ERR {
+        set_errno(sys::EINVAL);
+        return Some(SIG_ERR);
     }
-    before
+    Some(before.handler)
 }
 
 /// Returns a set of signals to be blocked, without faults.

@@ -84,7 +84,8 @@ unsafe extern "C" {
 /// Handle of `dlsym` for the next definition of a function.
 const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 
-/// A function of the C library, found when it is first called.
+/// A function of the C library, found when this library is loaded, or by a call before that. Later, the lock of the
+/// loader may be held by a constructor that waits for the caller.
 pub(super) struct Next {
     name: &'static CStr,
     at: AtomicUsize,
@@ -113,9 +114,26 @@ impl Next {
     }
 }
 
-/// Calls the C library's definition of a function: `next!(read(fd: Fd, ...) -> isize)`.
-macro_rules! next {
-    ($name:ident($($arg:ident: $kind:ty),*) -> $result:ty) => {{
+/// Finds all functions of the C library.
+pub(super) fn find_all() {
+    #[cfg(frit_preload)]
+    {
+        unsafe extern "C" {
+            #[link_name = "__start_frit_next"]
+            static START: u8;
+            #[link_name = "__stop_frit_next"]
+            static END: u8;
+        }
+        let (start, end) = ((&raw const START).cast::<&Next>(), (&raw const END).cast::<&Next>());
+        // SAFETY: the linker puts these symbols around the section, which has nothing else.
+        let all = unsafe { std::slice::from_raw_parts(start, end.offset_from_unsigned(start)) };
+        all.iter().for_each(|next| _ = next.address());
+    }
+}
+
+/// Defines `NEXT`, a function of the C library that [`find_all`] finds.
+macro_rules! define_next {
+    ($name:ident) => {
         static NEXT: $crate::preload::sys::Next = $crate::preload::sys::Next::new({
             const NAME: &[u8] = concat!(stringify!($name), "\0").as_bytes();
             match std::ffi::CStr::from_bytes_with_nul(NAME) {
@@ -123,6 +141,17 @@ macro_rules! next {
                 Err(_) => unreachable!(),
             }
         });
+        #[cfg(frit_preload)]
+        #[used]
+        #[unsafe(link_section = "frit_next")]
+        static IN_SECTION: &$crate::preload::sys::Next = &NEXT;
+    };
+}
+
+/// Calls the C library's definition of a function: `next!(read(fd: Fd, ...) -> isize)`.
+macro_rules! next {
+    ($name:ident($($arg:ident: $kind:ty),*) -> $result:ty) => {{
+        $crate::preload::sys::define_next!($name);
         // SAFETY: the signature is that of the C library, and the arguments are the caller's.
         unsafe {
             let next: unsafe extern "C" fn($($kind),*) -> $result =
@@ -131,6 +160,7 @@ macro_rules! next {
         }
     }};
 }
+pub(super) use define_next;
 pub(super) use next;
 
 /// Makes a system call without the C library, so that it sets no error number and is no cancellation

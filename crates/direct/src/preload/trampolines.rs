@@ -5,22 +5,16 @@
 
 use super::calls::{before_syscall, show_position};
 use super::files::{demote_all, forget, get, has_opens};
-use super::process;
-use super::sys::{self, Fd, Next};
+use super::sys::{self, Fd, define_next};
 use super::thread::Thread;
+use super::{faults, mounts, process};
 use std::ffi::c_long;
 
 /// Defines a function that calls `$before` with the first three arguments, and then jumps to the C library.
 macro_rules! jump {
     ($name:ident, $before:path) => {
         const _: () = {
-            static NEXT: Next = Next::new({
-                const NAME: &[u8] = concat!(stringify!($name), "\0").as_bytes();
-                match std::ffi::CStr::from_bytes_with_nul(NAME) {
-                    Ok(name) => name,
-                    Err(_) => unreachable!(),
-                }
-            });
+            define_next!($name);
 
             extern "C" fn prepare(a: usize, b: usize, c: usize) -> usize {
                 let errno = sys::errno();
@@ -155,9 +149,31 @@ fn cancel_type(kind: usize, _: usize, _: usize) {
     Thread::get().set_ends_anywhere(kind as u32 == ASYNCHRONOUS);
 }
 
+/// Before ulimit(3), which may set RLIMIT_FSIZE.
+fn ulimit_of(command: usize, _: usize, _: usize) {
+    const UL_SETFSIZE: u32 = 2;
+    if command as u32 == UL_SETFSIZE {
+        process::limit_size();
+        demote_all();
+    }
+}
+
+/// Before functions that save the mask of signals, which the C library sets again without a call that is seen.
+fn saves_mask(_: usize, _: usize, _: usize) {
+    if mounts::has_mounts() {
+        faults::unblock();
+    }
+}
+
 /// Before functions that set the mask of signals.
 fn mask(_: usize, _: usize, _: usize) {
     Thread::get().forget_mask();
+}
+
+/// Before functions that save a mask of signals, and set another.
+fn swaps_mask(a: usize, b: usize, c: usize) {
+    saves_mask(a, b, c);
+    mask(a, b, c);
 }
 
 /// Before prctl(2), which can forbid system calls of this library.
@@ -206,12 +222,14 @@ jump!(setrlimit, limits);
 jump!(setrlimit64, limits);
 jump!(prlimit, limits_of);
 jump!(prlimit64, limits_of);
+jump!(ulimit, ulimit_of);
 jump!(longjmp, mask);
 jump!(_longjmp, mask);
 jump!(siglongjmp, mask);
 jump!(__longjmp_chk, mask);
 jump!(setcontext, mask);
-jump!(swapcontext, mask);
+jump!(getcontext, saves_mask);
+jump!(swapcontext, swaps_mask);
 jump!(sigsetmask, mask);
 jump!(sigblock, mask);
 jump!(sighold, mask);

@@ -10,7 +10,7 @@
 use super::abi::bad;
 use crate::outcome::Failure;
 use std::ops::Range;
-use wasmparser::{BlockType, CompositeInnerType, FunctionBody, Operator, Parser, Payload};
+use wasmparser::{BlockType, CompositeInnerType, FunctionBody, Operator, Parser, Payload, SubType, TypeRef};
 
 /// Largest sum of the squares of the lengths of functions: that of one function of 64 KiB.
 const SQUARES_MAX: u64 = 1 << 32;
@@ -21,6 +21,12 @@ const BLOCK_VARIABLES_MAX: u64 = 1_000_000;
 const LOOP_VARIABLES_MAX: u64 = 500_000_000;
 /// Number of variables that take as long to compile as a loop itself.
 const LOOP_VARIABLES: u64 = 500;
+/// Largest sum of the numbers of parameters and results of calls.
+const PASSED_MAX: u64 = 500_000;
+/// Largest sum of the numbers of parameters and results of functions.
+const SIGNATURES_MAX: u64 = 100_000;
+/// Number of parameters of a type of function, and of results, at most.
+const SIGNATURE_MAX: usize = 100;
 /// Number of functions, at most.
 const FUNCTIONS_MAX: u32 = 4000;
 /// Number of the variables of a function, at most.
@@ -29,27 +35,30 @@ const VARIABLES_MAX: u64 = 1000;
 /// Fails if the compilation of a module could take long. Other faults are left to the compiler.
 pub(super) fn check(module: &[u8]) -> Result<(), Failure> {
     let mut sums = Sums::default();
-    // Parameters of each type, and those of the functions in their order.
-    let (mut types, mut parameters) = (Vec::new(), Vec::new().into_iter());
+    let mut signatures = Signatures::default();
+    let mut bodies = 0;
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(|error| unreadable(&error))? {
             Payload::TypeSection(section) => {
                 for group in section {
-                    types.extend(group.map_err(|error| unreadable(&error))?.types().map(|kind| {
-                        match &kind.composite_type.inner {
-                            CompositeInnerType::Func(function) => {
-                                (function.params().len() as u64, function.results().len() as u64)
-                            }
-                            _ => (0, 0),
-                        }
-                    }));
+                    group
+                        .map_err(|error| unreadable(&error))?
+                        .types()
+                        .try_for_each(|kind| signatures.add(kind))?;
+                }
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    if let TypeRef::Func(number) = import.map_err(|error| unreadable(&error))?.ty {
+                        signatures.functions.push(number);
+                        signatures.imports += 1;
+                    }
                 }
             }
             Payload::FunctionSection(section) => {
-                let numbers = section.into_iter().collect::<Result<Vec<u32>, _>>();
-                let numbers = numbers.map_err(|error| unreadable(&error))?;
-                let all = numbers.iter().map(|number| types.get(*number as usize).map_or(0, |kind| kind.0));
-                parameters = all.collect::<Vec<u64>>().into_iter();
+                for number in section {
+                    signatures.functions.push(number.map_err(|error| unreadable(&error))?);
+                }
             }
             Payload::CodeSectionStart { count, .. } if count > FUNCTIONS_MAX => {
                 return Err(bad(format!(
@@ -57,14 +66,51 @@ pub(super) fn check(module: &[u8]) -> Result<(), Failure> {
                 )));
             }
             Payload::CodeSectionEntry(body) => {
-                let function = Function::read(&body, parameters.next().unwrap_or(0), &types)
-                    .map_err(|error| unreadable(&error))?;
-                sums.add(&function)?;
+                let (parameters, results) = signatures.of_function(signatures.imports + bodies);
+                bodies += 1;
+                let function =
+                    Function::read(&body, parameters, &signatures).map_err(|error| unreadable(&error))?;
+                sums.add(&function, parameters + results)?;
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Numbers of parameters and results.
+#[derive(Default)]
+struct Signatures {
+    types: Vec<(u64, u64)>,
+    /// The type of each function, with those that are imported first.
+    functions: Vec<u32>,
+    imports: u32,
+}
+
+impl Signatures {
+    fn add(&mut self, kind: &SubType) -> Result<(), Failure> {
+        let (parameters, results) = match &kind.composite_type.inner {
+            CompositeInnerType::Func(function) => (function.params().len(), function.results().len()),
+            _ => (0, 0),
+        };
+        if parameters.max(results) > SIGNATURE_MAX {
+            return Err(bad(format!(
+                "type {} of the module has {parameters} parameters and {results} results; at most {SIGNATURE_MAX} of \
+                 each are allowed",
+                self.types.len()
+            )));
+        }
+        self.types.push((parameters as u64, results as u64));
+        Ok(())
+    }
+
+    fn of_type(&self, number: u32) -> (u64, u64) {
+        self.types.get(number as usize).copied().unwrap_or_default()
+    }
+
+    fn of_function(&self, number: u32) -> (u64, u64) {
+        self.functions.get(number as usize).map_or((0, 0), |kind| self.of_type(*kind))
+    }
 }
 
 /// What the time to compile a function depends on.
@@ -77,12 +123,14 @@ struct Function {
     loops: u64,
     /// Largest number of values that a block takes and returns. They are as variables.
     values: u64,
+    /// Number of values that calls pass and return.
+    passed: u64,
 }
 
 impl Function {
-    fn read(body: &FunctionBody<'_>, parameters: u64, types: &[(u64, u64)]) -> wasmparser::Result<Self> {
+    fn read(body: &FunctionBody<'_>, parameters: u64, signatures: &Signatures) -> wasmparser::Result<Self> {
         let mut function =
-            Self { range: body.range(), variables: parameters, blocks: 1, loops: 0, values: 0 };
+            Self { range: body.range(), variables: parameters, blocks: 1, loops: 0, values: 0, passed: 0 };
         let mut locals = body.get_locals_reader()?;
         for _ in 0..locals.get_count() {
             function.variables += u64::from(locals.read()?.0);
@@ -99,13 +147,19 @@ impl Function {
                 Operator::BrTable { targets } => u64::from(targets.len()),
                 _ => 0,
             };
+            let (takes, returns) = match operator {
+                Operator::Call { function_index } => signatures.of_function(function_index),
+                Operator::CallIndirect { type_index, .. } => signatures.of_type(type_index),
+                _ => (0, 0),
+            };
+            function.passed += takes + returns;
             match operator {
                 Operator::Loop { blockty } => {
                     function.loops += 1;
-                    function.values = function.values.max(values_of(blockty, types));
+                    function.values = function.values.max(values_of(blockty, signatures));
                 }
                 Operator::Block { blockty } | Operator::If { blockty } => {
-                    function.values = function.values.max(values_of(blockty, types));
+                    function.values = function.values.max(values_of(blockty, signatures));
                 }
                 _ => {}
             }
@@ -115,12 +169,13 @@ impl Function {
 }
 
 /// Returns the number of values that a block takes and returns.
-fn values_of(kind: BlockType, types: &[(u64, u64)]) -> u64 {
+fn values_of(kind: BlockType, signatures: &Signatures) -> u64 {
     match kind {
         BlockType::Empty => 0,
         BlockType::Type(_) => 1,
         BlockType::FuncType(number) => {
-            types.get(number as usize).map_or(0, |(takes, returns)| takes + returns)
+            let (takes, returns) = signatures.of_type(number);
+            takes + returns
         }
     }
 }
@@ -131,12 +186,14 @@ struct Sums {
     squares: u64,
     block_variables: u64,
     loop_variables: u64,
+    passed: u64,
+    signatures: u64,
 }
 
 impl Sums {
     /// Adds a function, and fails if a sum exceeds its limit.
-    fn add(&mut self, function: &Function) -> Result<(), Failure> {
-        let Function { range, variables, blocks, loops, values } = function;
+    fn add(&mut self, function: &Function, signature: u64) -> Result<(), Failure> {
+        let Function { range, variables, blocks, loops, values, passed } = function;
         if *variables > VARIABLES_MAX {
             return Err(bad(format!(
                 "the function at byte {} of the module has {variables} variables; at most {VARIABLES_MAX} are allowed",
@@ -152,7 +209,7 @@ impl Sums {
                 SQUARES_MAX,
                 "squares of the lengths",
                 format!("{len} bytes"),
-                "divide long functions",
+                "divide long functions, or compile for size and without optimization at link time",
             ),
             (
                 &mut self.loop_variables,
@@ -169,6 +226,22 @@ impl Sums {
                 "numbers of blocks times variables",
                 format!("{blocks} blocks and {all} variables and values of blocks"),
                 "divide the function",
+            ),
+            (
+                &mut self.passed,
+                *passed,
+                PASSED_MAX,
+                "numbers of parameters and results of calls",
+                format!("{passed} of them"),
+                "pass values in memory",
+            ),
+            (
+                &mut self.signatures,
+                signature,
+                SIGNATURES_MAX,
+                "numbers of parameters and results",
+                format!("{signature} of them"),
+                "pass values in memory",
             ),
         ] {
             *sum = sum.saturating_add(product);

@@ -19,6 +19,11 @@ impl<'a> Keys<'a> {
         Ok(Self { place, map, known: Vec::new() })
     }
 
+    /// Returns all keys of the object, quoted.
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.map.keys().map(|key| shortened(&Value::from(key.as_str()))).collect()
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
         self.map.contains_key(key)
     }

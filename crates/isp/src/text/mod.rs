@@ -97,11 +97,12 @@ fn parse_value(line: &[u8]) -> Result<Value, Failure> {
 }
 
 fn take_command(keys: &mut Keys<'_>) -> Result<Command, Failure> {
-    let mut names = Command::NAMES.iter().filter(|name| keys.has(name));
-    let (Some(name), None) = (names.next(), names.next()) else {
+    let names: Vec<_> = Command::NAMES.iter().filter(|name| keys.has(name)).collect();
+    let [name] = names[..] else {
         let known = Command::NAMES.join(", ");
         return Err(Failure::invalid(format!(
-            "an instruction has exactly one of the keys {known}, such as {EXAMPLE}"
+            "an instruction has exactly one of the keys {known}, such as {EXAMPLE}; this one has the keys {}",
+            keys.all().join(", ")
         )));
     };
     let value = keys.take(name).unwrap_or(&Value::Null);

@@ -71,7 +71,7 @@ fn a_module_whose_compilation_takes_long_is_refused() {
     let engine = Setting::plain().engine();
     for (body, words) in [
         (
-            format!("(func {})", "(drop (i32.const 1))".repeat(17_000)),
+            format!("(func {})", "(drop (i32.const 1))".repeat(22_000)),
             "the squares of the lengths of its functions",
         ),
         (format!("(func {})", "(local i32)".repeat(1001)), "1001 variables"),
@@ -98,11 +98,22 @@ fn a_module_whose_compilation_takes_long_is_refused() {
         (
             format!(
                 "(type $t (func (param {0}) (result {0}))) (func (type $t) {1} {2} )",
-                "i64 ".repeat(900),
-                (0..900).map(|i| format!("local.get {i} ")).collect::<String>(),
-                "(block (type $t)) ".repeat(400),
+                "i64 ".repeat(100),
+                (0..100).map(|i| format!("local.get {i} ")).collect::<String>(),
+                "(block (type $t)) ".repeat(3400),
             ),
-            "a function with 401 blocks and 2700 variables and values of blocks",
+            "a function with 3401 blocks and 300 variables and values of blocks",
+        ),
+        (format!("(type (func (param {})))", "i64 ".repeat(101)), "has 101 parameters and 0 results"),
+        (
+            format!("(type $t (func (param {0}) (result {0})))", "i64 ".repeat(100))
+                + &"(func (type $t) unreachable)".repeat(501),
+            "in a function with 200 of them; pass values in memory",
+        ),
+        (
+            format!("(type $t (func (result {}))) (func $f (type $t) unreachable)", "i64 ".repeat(100))
+                + &format!("(func {})", format!("call $f {}", "drop ".repeat(100)).repeat(25)).repeat(201),
+            "in a function with 2500 of them",
         ),
     ] {
         let module = assembled(&format!("(module {REST} {SCAN} {body})"));

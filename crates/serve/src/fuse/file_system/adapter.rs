@@ -14,6 +14,7 @@ use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
 use super::unreported::UnreportedChanges;
+use frit_direct::messages::{PREPARE_AT, PREPARE_WHENCE};
 use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, RenameMode, Result};
 use frit_fuse::{
     CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig, OpenFlags,
@@ -371,6 +372,9 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn lseek(&self, _: &Request, number: INodeNo, at: i64, whence: i32, reply: ReplyLseek) {
+        if (at, whence) == (PREPARE_AT, PREPARE_WHENCE) {
+            return self.direct.prepare(ino(number), reply);
+        }
         match self.seek(ino(number), at, whence) {
             Ok(found) => reply.offset(found),
             Err(e) => reply.error(errno(&e)),

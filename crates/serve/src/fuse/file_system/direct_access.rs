@@ -6,6 +6,10 @@
 //! request that fills pages ends the lease, so the kernel has no pages of a file with a lease. Dropping
 //! pages waits for requests that hold their locks, so that the threads that answer requests must not do it
 //! (`page_invalidation`).
+//!
+//! The first two steps belong to an lseek(2) of the program, for which the kernel holds its lock of the inode. A write
+//! through the page cache holds it, too. Without it, the page of a write in progress could be dropped, and filled with
+//! old bytes again before the write is executed.
 
 use super::killpriv::{CAPABILITY, has_set_id};
 use super::requester;
@@ -14,7 +18,7 @@ use frit_direct::messages::{
     END, EXTENTS, Extent, INFO, Info, LEASE, Lease, PATH_MAX, POSSIBLE, REGISTER, Registration,
 };
 use frit_fs::{DirectFiles, Error, FileSystem, Ino, Result};
-use frit_fuse::{Kernel, ReplyIoctl, Request};
+use frit_fuse::{Kernel, ReplyIoctl, ReplyLseek, Request};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -24,12 +28,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 /// A request for a lease.
-struct LeaseRequest {
-    ino: Ino,
-    from: u64,
-    /// End of the range to be written, or 0.
-    to: u64,
-    reply: ReplyIoctl,
+enum LeaseRequest {
+    /// Step 1 and 2.
+    Prepare { ino: Ino, reply: ReplyLseek },
+    /// Step 3, for a range to be read from its begin, and written if it is not empty.
+    Grant { ino: Ino, range: Range<u64>, reply: ReplyIoctl },
 }
 
 /// Answers requests of programs with direct access.
@@ -79,12 +82,7 @@ impl DirectAccess {
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
             LEASE => match self.lease(files, request, ino, argument) {
-                Ok(range) => {
-                    let (from, to) = (range.start, range.end);
-                    // If the thread is gone, the reply is dropped, which answers with an error.
-                    let request = LeaseRequest { ino, from, to, reply };
-                    let _ = self.requests.as_ref().map(|requests| requests.send(request));
-                }
+                Ok(range) => self.send(LeaseRequest::Grant { ino, range, reply }),
                 Err(e) => reply.error(super::convert::errno(&e)),
             },
             END => {
@@ -96,6 +94,19 @@ impl DirectAccess {
             }
             _ => reply.error(frit_fuse::Errno::ENOTTY),
         }
+    }
+
+    /// Answers an lseek(2) that prepares a lease.
+    pub(super) fn prepare(&self, ino: Ino, reply: ReplyLseek) {
+        match self.check_mount() {
+            Ok(()) => self.send(LeaseRequest::Prepare { ino, reply }),
+            Err(_) => reply.error(frit_fuse::Errno::ENXIO),
+        }
+    }
+
+    fn send(&self, request: LeaseRequest) {
+        // If the thread is gone, the reply is dropped, which answers with an error.
+        let _ = self.requests.as_ref().map(|requests| requests.send(request));
     }
 
     /// Returns `true` if programs extended a file after the kernel got its attributes. Then the file gets no
@@ -172,31 +183,47 @@ fn grant_all<F: FileSystem + DirectFiles>(
     unreported: &UnreportedChanges,
     next: &Receiver<LeaseRequest>,
 ) {
-    while let Ok(LeaseRequest { ino, from, to, reply }) = next.recv() {
-        match grant(files, kernel, unreported, ino, from..to) {
-            Ok(lease) => reply.ioctl(0, &encode_lease(&lease)),
-            Err(e) => reply.error(super::convert::errno(&e)),
+    while let Ok(request) = next.recv() {
+        match request {
+            LeaseRequest::Prepare { ino, reply } => {
+                // Why there will be no lease is the answer to the request for it.
+                let _ = prepare(files, kernel, unreported, ino);
+                reply.error(frit_fuse::Errno::ENXIO);
+            }
+            LeaseRequest::Grant { ino, range, reply } => match grant(files, ino, range) {
+                Ok(lease) => reply.ioctl(0, &encode_lease(&lease)),
+                Err(e) => reply.error(super::convert::errno(&e)),
+            },
         }
     }
 }
 
-fn grant<F: FileSystem + DirectFiles>(
+/// Fails if a file has privileges that a write through the kernel removes, and a direct one does not.
+fn check_privileges<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
+    if has_set_id(&files.attr(ino)?) || files.xattr(ino, CAPABILITY).is_ok() {
+        return Err(Error::Busy);
+    }
+    Ok(())
+}
+
+fn prepare<F: FileSystem + DirectFiles>(
     files: &F,
     kernel: &OnceLock<Kernel>,
     unreported: &UnreportedChanges,
     ino: Ino,
-    range: Range<u64>,
-) -> Result<Box<Lease>> {
-    // A write through the kernel removes these privileges, and a direct one does not.
-    if has_set_id(&files.attr(ino)?) || files.xattr(ino, CAPABILITY).is_ok() {
-        return Err(Error::Busy);
-    }
+) -> Result<()> {
+    check_privileges(files, ino)?;
     let kernel = kernel.get().ok_or(Error::Busy)?;
     unreported.mark(ino);
     if !files.begin_lease(ino)? {
         // The kernel may have forgotten the inode. It has no pages then.
         let _ = kernel.inval_inode(ino.0, 0, 0);
     }
+    Ok(())
+}
+
+fn grant<F: FileSystem + DirectFiles>(files: &F, ino: Ino, range: Range<u64>) -> Result<Box<Lease>> {
+    check_privileges(files, ino)?;
     let mut lease = Box::new(Lease::request(range.start));
     lease.to = range.end;
     if files.grant(ino, &mut lease)? { Ok(lease) } else { Err(Error::Busy) }
