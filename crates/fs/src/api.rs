@@ -9,7 +9,7 @@ use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{
     Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NAME_MAX, NewInode,
-    RenameMode, Seek, Usage, XattrMode,
+    NumberGuard, RenameMode, Seek, Usage, XattrMode,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -69,6 +69,10 @@ impl<M: Medium> Fs<M> {
 }
 
 impl<M: Medium> FileSystem for Fs<M> {
+    fn set_number_guard(&self, guard: NumberGuard) {
+        self.inode_allocator.set_guard(guard);
+    }
+
     fn usage(&self) -> Result<Usage> {
         let counters = self.journal.counters();
         let (blocks, blocks_free) = match &self.placed {

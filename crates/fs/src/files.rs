@@ -3,8 +3,8 @@
 
 use crate::error::Result;
 use crate::types::{
-    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NewInode, RenameMode, Seek,
-    Usage, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NewInode, NumberGuard,
+    RenameMode, Seek, Usage, XattrMode,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,6 +15,12 @@ use std::sync::Arc;
 pub trait FileSystem: Send + Sync {
     /// Returns the space usage.
     fn usage(&self) -> Result<Usage>;
+
+    /// Sets, once, which numbers of freed inodes new ones do not get while there are others. A file system that never
+    /// reuses numbers needs no guard.
+    fn set_number_guard(&self, guard: NumberGuard) {
+        drop(guard);
+    }
 
     /// Returns the attributes of the inode with this name in a directory; `.` and `..` are valid
     /// names.

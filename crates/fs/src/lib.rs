@@ -57,6 +57,6 @@ pub use registers::{
 };
 pub use types::{
     Allocate, Attr, AttrChanges, COMMAND_NAME, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino,
-    InodeType, LINK_MAX, NAME_MAX, NewInode, Overrides, RenameMode, Seek, SetTime, TARGET_MAX, Time, Usage,
-    XATTR_MAX, XattrMode,
+    InodeType, LINK_MAX, NAME_MAX, NewInode, NumberGuard, Overrides, RenameMode, Seek, SetTime, TARGET_MAX,
+    Time, Usage, XATTR_MAX, XattrMode,
 };

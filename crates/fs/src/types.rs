@@ -16,6 +16,10 @@ pub const FILE_MAX: u64 = (1 << 52) - 1;
 /// listed, and cannot be created, removed, renamed or linked.
 pub const COMMAND_NAME: &[u8] = b".isp";
 
+/// Function that returns `true` for inode numbers that somebody outside of the file system uses, also after their inodes
+/// were freed: the kernel, for files that it has looked up.
+pub type NumberGuard = Box<dyn Fn(Ino) -> bool + Send + Sync>;
+
 /// Inode number. The root directory has number 1, as in FUSE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ino(pub u64);

@@ -5,22 +5,33 @@ use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words};
 use crate::medium::Medium;
 use crate::sync::Mutex;
-use crate::types::Ino;
+use crate::types::{Ino, NumberGuard};
+use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 /// Maximum number of inodes scanned at once, to bound the latency of a create.
 const SCAN_INODES_MAX: u64 = 4096;
+/// A number is reused after as many others were freed. Whoever has looked it up finds out meanwhile, or holds it.
+const OTHERS_BEFORE_REUSE: usize = 64;
 
 /// Free inode numbers.
-#[derive(Debug)]
 pub(crate) struct InodeAllocator {
     geometry: Geometry,
     inner: Mutex<InodeAllocatorState>,
+    /// Returns `true` for numbers that somebody outside still uses.
+    guard: OnceLock<NumberGuard>,
+}
+
+impl std::fmt::Debug for InodeAllocator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InodeAllocator").field("inner", &self.inner).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
 struct InodeAllocatorState {
-    /// Free numbers found so far.
-    free: Vec<u64>,
+    /// Free numbers found so far, those that were freed last at the end.
+    free: VecDeque<u64>,
     /// Next inode of the table to scan, up to `highest_read`.
     next: u64,
     /// Highest number in use when the file system was opened.
@@ -32,28 +43,38 @@ struct InodeAllocatorState {
 impl InodeAllocator {
     /// Creates the allocator; `highest` is the highest number ever used.
     pub(crate) fn new(geometry: Geometry, highest: u64) -> Self {
-        let inner = InodeAllocatorState { free: Vec::new(), next: 1, highest_read: highest, highest };
-        Self { geometry, inner: Mutex::new(inner) }
+        let inner = InodeAllocatorState { free: VecDeque::new(), next: 1, highest_read: highest, highest };
+        Self { geometry, inner: Mutex::new(inner), guard: OnceLock::new() }
     }
 
-    /// Allocates a number: a free one if known, else the next unused one.
+    /// Sets the function that says which numbers are not to be reused while there is another one.
+    pub(crate) fn set_guard(&self, guard: NumberGuard) {
+        let _ = self.guard.set(guard);
+    }
+
+    /// Allocates a number: a free one that was not freed lately and is not held, or the next unused one, or else any free
+    /// one.
     ///
     /// # Errors
     /// All numbers are in use.
     pub(crate) fn alloc<M: Medium>(&self, medium: &M) -> Result<Ino> {
+        let is_held = |number: u64| self.guard.get().is_some_and(|guard| guard(Ino(number)));
         let mut inner = self.inner.lock();
-        if inner.free.is_empty() {
+        if inner.free.len() <= OTHERS_BEFORE_REUSE {
             inner.scan(&self.geometry, medium, SCAN_INODES_MAX);
         }
-        if let Some(ino) = inner.free.pop() {
-            return Ok(Ino(ino));
+        let old = inner.free.len().saturating_sub(OTHERS_BEFORE_REUSE).min(OTHERS_BEFORE_REUSE);
+        if let Some(number) = inner.take(old, is_held) {
+            return Ok(Ino(number));
         }
         if inner.highest < self.geometry.inodes {
             inner.highest += 1;
             return Ok(Ino(inner.highest));
         }
         inner.scan(&self.geometry, medium, u64::MAX);
-        inner.free.pop().map(Ino).ok_or(Error::NoInode)
+        let all = inner.free.len();
+        let number = inner.take(all, is_held).or_else(|| inner.free.pop_front());
+        number.map(Ino).ok_or(Error::NoInode)
     }
 
     /// Returns the highest number allocated.
@@ -66,19 +87,26 @@ impl InodeAllocator {
         let mut inner = self.inner.lock();
         // A number that was not scanned yet is found free by the scan.
         if ino.0 < inner.next || ino.0 > inner.highest_read {
-            inner.free.push(ino.0);
+            inner.free.push_back(ino.0);
         }
     }
 }
 
 impl InodeAllocatorState {
+    /// Takes the first number that is not held, of the first ones.
+    fn take(&mut self, first: usize, is_held: impl Fn(u64) -> bool) -> Option<u64> {
+        let at = self.free.iter().take(first).position(|number| !is_held(*number))?;
+        self.free.remove(at)
+    }
+
     fn scan<M: Medium>(&mut self, geometry: &Geometry, medium: &M, most: u64) {
         let end = self.next.saturating_add(most).min(self.highest_read + 1);
         while self.next < end {
             // The second word of an inode contains its type; 0 is free.
             let [kind] = read_words(medium, geometry.inode_at(self.next) + 8);
             if kind == 0 {
-                self.free.push(self.next);
+                // Nobody has looked up a number that was free before.
+                self.free.push_front(self.next);
             }
             self.next += 1;
         }

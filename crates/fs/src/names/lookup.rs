@@ -59,7 +59,10 @@ impl<M: Medium> Fs<M> {
                 // The inode was freed after the lookup, perhaps because another inode has the name
                 // now.
                 Err(Error::Stale) => {}
-                other => return other,
+                // The number may have been reused since the lookup, for an inode with another name.
+                Ok(attr) if self.lookup_ino(caller, dir, name)? == ino => return Ok(attr),
+                Ok(_) => {}
+                Err(error) => return Err(error),
             }
         }
         Err(self.no_inode(ino))

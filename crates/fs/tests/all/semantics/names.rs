@@ -129,16 +129,38 @@ fn s7_what_is_open_needs_no_name() {
 
 #[test]
 fn s8_a_number_is_used_again_with_another_generation() {
-    let fs = fresh(1 << 20);
+    // The next inode with a number, after how many others.
+    let next = |fs: &dyn FileSystem, number: Ino, most: usize| {
+        (0..most).find_map(|others| {
+            let made = fs.create(ROOT, TOP, b"g", NewInode::file(0o600)).unwrap();
+            fs.unlink(ROOT, TOP, b"g").unwrap();
+            (made.ino == number).then_some((others, made))
+        })
+    };
+    let fs = fresh(8 << 20);
     let old = fs.attr(file(&fs, "f")).unwrap();
     fs.unlink(ROOT, TOP, b"f").unwrap();
     refused!(fs.attr(old.ino), Stale);
-    let new = fs.attr(file(&fs, "g")).unwrap();
-    assert_eq!(new.ino, old.ino);
+    let (others, new) = next(&fs, old.ino, 1000).unwrap();
+    assert!(others >= 64, "{others}");
     assert_ne!(new.generation, old.generation);
-    for never in [0, 5, 1 << 40] {
+    for never in [0, 1 << 40] {
         refused!(fs.attr(Ino(never)), Stale);
     }
+    // A number that is held is not used again while there is another one.
+    let held = old.ino;
+    fs.set_number_guard(Box::new(move |number| number == held));
+    assert!(next(&fs, held, 1000).is_none());
+    // Without others, it is.
+    let fs = fresh(1 << 20);
+    let old = fs.attr(file(&fs, "f")).unwrap();
+    fs.set_number_guard(Box::new(|_| true));
+    fs.unlink(ROOT, TOP, b"f").unwrap();
+    let mut last = None;
+    let create = |number| fs.create(ROOT, TOP, format!("h{number}").as_bytes(), NewInode::file(0o600));
+    let error = (0..).find_map(|number| create(number).map(|made| last = Some(made.ino)).err());
+    assert!(matches!(error, Some(frit_fs::Error::NoInode)), "{error:?}");
+    assert_eq!(last, Some(old.ino));
     // Inodes of an earlier file system with the same UUID must not be accessible.
     let format = || FormatOptions { uuid: Some(5), force: true, ..FormatOptions::default() };
     let fs = Fs::format(Mapped::anonymous(1 << 20).unwrap(), format()).unwrap();

@@ -3,6 +3,7 @@
 use frit_fs::{Attr, FileSystem, Ino, InodeType, Result};
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Directories that were removed and that the kernel still references: working directories and open
@@ -16,13 +17,17 @@ pub(super) struct RemovedDirs {
     pinned: Mutex<HashSet<Ino>>,
     count: AtomicUsize,
     /// Lookups of each inode that the kernel has not forgotten.
-    lookups: Box<[AtomicU64]>,
+    lookups: Arc<[AtomicU64]>,
 }
 
 impl RemovedDirs {
     pub(super) fn new<F: FileSystem>(files: &F) -> RemovedDirs {
         let inodes = files.usage().map_or(0, |usage| usage.inodes);
-        let lookups = (0..=inodes).map(|_| AtomicU64::new(0)).collect();
+        let lookups: Arc<[AtomicU64]> = (0..=inodes).map(|_| AtomicU64::new(0)).collect();
+        // The kernel would take another inode with this number for the one that it has looked up, with its permissions.
+        let held = Arc::clone(&lookups);
+        let is_held = move |ino: Ino| held.get(ino.0 as usize).is_some_and(|n| n.load(Ordering::Acquire) > 0);
+        files.set_number_guard(Box::new(is_held));
         RemovedDirs { pinned: Mutex::default(), count: AtomicUsize::new(0), lookups }
     }
 

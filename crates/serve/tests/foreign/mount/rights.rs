@@ -3,8 +3,8 @@
 use super::{Mounted, code, conforms, error, sh_as};
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 const NOBODY: u32 = 65_534;
@@ -112,5 +112,25 @@ fn s83_what_is_read_only_stays() {
     assert_eq!(error(fs::write(m.path("f"), "")), code(Errno::ROFS));
     assert_eq!(error(fs::create_dir(m.path("d"))), code(Errno::ROFS));
     assert_eq!(fs::read_dir(&m.at).unwrap().count(), 0);
+    m.stop();
+}
+
+#[test]
+fn a_file_that_was_found_is_never_another_one() {
+    const O_PATH: i32 = 0o10_000_000;
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("a"), "old").unwrap();
+    let found = OpenOptions::new().read(true).custom_flags(O_PATH).open(m.path("a")).unwrap();
+    fs::remove_file(m.path("a")).unwrap();
+    // More than the numbers that are not reused because they were freed lately.
+    for round in 0..300 {
+        fs::write(m.path("b"), format!("new {round}")).unwrap();
+        fs::remove_file(m.path("b")).unwrap();
+    }
+    let kept: Vec<_> = (0..50).map(|file| m.path(&format!("c{file}"))).collect();
+    kept.iter().for_each(|path| fs::write(path, "new").unwrap());
+    let opened = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found)));
+    assert_eq!(error(opened), Errno::STALE.raw_os_error());
+    drop(found);
     m.stop();
 }
