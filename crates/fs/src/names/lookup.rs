@@ -56,12 +56,10 @@ impl<M: Medium> Fs<M> {
         for _ in 0..LOOKUP_RETRIES_MAX {
             ino = self.lookup_ino(caller, dir, name)?;
             match self.attr_of(ino) {
-                // The inode was freed after the lookup, perhaps because another inode has the name
-                // now.
-                Err(Error::Stale) => {}
-                // The number may have been reused since the lookup, for an inode with another name.
                 Ok(attr) if self.lookup_ino(caller, dir, name)? == ino => return Ok(attr),
-                Ok(_) => {}
+                // The inode was freed after the lookup, perhaps because another inode has the name
+                // now. Its number may have been reused for an inode with another name.
+                Ok(_) | Err(Error::Stale) => {}
                 Err(error) => return Err(error),
             }
         }
