@@ -11,8 +11,12 @@ use std::sync::OnceLock;
 
 /// Maximum number of inodes scanned at once, to bound the latency of a create.
 const SCAN_INODES_MAX: u64 = 4096;
-/// A number is reused after as many others were freed. Whoever has looked it up finds out meanwhile, or holds it.
-const OTHERS_BEFORE_REUSE: usize = 64;
+/// A number is reused after as many others were freed, at most. Whoever has looked it up finds out meanwhile, or holds it.
+const OTHERS_BEFORE_REUSE: u64 = 64;
+/// Number of free numbers that are looked at while there are unused ones.
+const TRIES_MAX: usize = 64;
+/// Part of the inodes whose numbers wait: small tables have none to spare.
+const WAITING_PART: u64 = 256;
 
 /// Free inode numbers.
 pub(crate) struct InodeAllocator {
@@ -59,11 +63,12 @@ impl InodeAllocator {
     /// All numbers are in use.
     pub(crate) fn alloc<M: Medium>(&self, medium: &M) -> Result<Ino> {
         let is_held = |number: u64| self.guard.get().is_some_and(|guard| guard(Ino(number)));
+        let waiting = OTHERS_BEFORE_REUSE.min(self.geometry.inodes / WAITING_PART) as usize;
         let mut inner = self.inner.lock();
-        if inner.free.len() <= OTHERS_BEFORE_REUSE {
+        if inner.free.len() <= waiting {
             inner.scan(&self.geometry, medium, SCAN_INODES_MAX);
         }
-        let old = inner.free.len().saturating_sub(OTHERS_BEFORE_REUSE).min(OTHERS_BEFORE_REUSE);
+        let old = inner.free.len().saturating_sub(waiting).min(TRIES_MAX);
         if let Some(number) = inner.take(old, is_held) {
             return Ok(Ino(number));
         }

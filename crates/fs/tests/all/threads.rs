@@ -69,6 +69,21 @@ fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<Stri
     }
 }
 
+/// Calls `operate` with the inode of a name, if the name is still there when its number can no longer be reused.
+fn with_named(
+    fs: &Fs<Mapped>,
+    dir: Ino,
+    name: &[u8],
+    operate: impl FnOnce(Ino) -> frit_fs::Result<()>,
+) -> frit_fs::Result<()> {
+    let ino = fs.lookup(ROOT, dir, name)?.ino;
+    fs.pin(ino)?;
+    let is_same = fs.lookup(ROOT, dir, name).is_ok_and(|now| now.ino == ino);
+    let done = if is_same { operate(ino) } else { Ok(()) };
+    fs.unpin(ino)?;
+    done
+}
+
 /// Performs one operation on names that all threads change.
 fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
     let mut dir = || dirs[rng.random_range(0..dirs.len())];
@@ -80,10 +95,10 @@ fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
         2 => fs.create(ROOT, from, &a, NewInode::directory(0o700)).map(drop),
         3 => fs.unlink(ROOT, from, &a),
         4 => fs.rmdir(ROOT, from, &a),
-        5 => fs.lookup(ROOT, from, &a).and_then(|found| fs.link(ROOT, found.ino, to, &b)).map(drop),
+        5 => with_named(fs, from, &a, |ino| fs.link(ROOT, ino, to, &b).map(drop)),
         6 => fs.rename(ROOT, (from, &a), (to, &b), RenameMode::Exchange),
         7 => fs.rename(ROOT, (from, &a), (from, &b), RenameMode::Replace),
-        8 => fs.lookup(ROOT, from, &a).and_then(|found| fs.append(found.ino, &[7; 600])).map(drop),
+        8 => with_named(fs, from, &a, |ino| fs.append(ino, &[7; 600]).map(drop)),
         _ => fs.rename(ROOT, (from, &a), (to, &b), RenameMode::Replace),
     };
     if let Err(error) = done {
