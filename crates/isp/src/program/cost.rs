@@ -4,7 +4,7 @@
 //! of the number of its loops, and with the number of its blocks, each times the number of variables: each block can have
 //! an own value of each variable. A function of 1 MiB takes minutes, and so do 4000 loops in 30 KB. So the sums of these
 //! products are limited, and with them the numbers of functions and of their variables. Measured with wasmtime 48 on
-//! functions of additions, conditions, loops and loads: 1 to 8 s at each limit. A module of 940 KB with the crates regex
+//! functions of additions, conditions, loops and loads: 1 to 10 s at each limit. A module of 940 KB with the crates regex
 //! and `serde_json` has up to 0.85 of a limit, and takes 0.8 s.
 
 use super::abi::bad;
