@@ -56,11 +56,10 @@ impl<M: Medium> Fs<M> {
         for _ in 0..LOOKUP_RETRIES_MAX {
             ino = self.lookup_ino(caller, dir, name)?;
             match self.attr_of(ino) {
-                Ok(attr) if self.lookup_ino(caller, dir, name)? == ino => return Ok(attr),
                 // The inode was freed after the lookup, perhaps because another inode has the name
-                // now. Its number may have been reused for an inode with another name.
-                Ok(_) | Err(Error::Stale) => {}
-                Err(error) => return Err(error),
+                // now.
+                Err(Error::Stale) => {}
+                other => return other,
             }
         }
         Err(self.no_inode(ino))
