@@ -19,6 +19,9 @@ pub(super) fn to_kernel(fd: Fd) {
     }
 }
 
+/// Operation of prctl(2) after which the kernel may refuse system calls of this library.
+pub(super) const PR_SET_SECCOMP: u32 = 22;
+
 /// Ends direct access in this process.
 pub(super) fn leave() {
     demote_all();
@@ -308,7 +311,6 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
     const RT_SIGACTION: c_long = 13;
     const RT_SIGPROCMASK: c_long = 14;
     const PRCTL: c_long = 157;
-    const PR_SET_SECCOMP: usize = 22;
     const SECCOMP: c_long = 317;
     match number {
         CLOSE => forget(a as Fd),
@@ -323,7 +325,7 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
         // Threads and timers do not concern files.
         202 | 186 | 39 | 24 | 228 | 230 | 318 | 332 => {}
         IO_URING_SETUP | UNSHARE | SECCOMP => leave(),
-        PRCTL if a == PR_SET_SECCOMP => leave(),
+        PRCTL if a as u32 == PR_SET_SECCOMP => leave(),
         // Not for threads.
         CLONE if a & CLONE_VM != 0 => demote_all(),
         CLONE3 if sys::read_word(a).is_some_and(|flags| flags & CLONE_VM != 0) => demote_all(),

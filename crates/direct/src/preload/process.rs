@@ -204,6 +204,8 @@ fn phase() -> Option<&'static AtomicU32> {
     unsafe { PHASE.load(Ordering::Acquire).as_ref() }
 }
 
+/// Number of the limit of the size of files.
+pub(super) const RLIMIT_FSIZE: u32 = 1;
 /// Limit of the size of files in bytes (RLIMIT_FSIZE).
 static SIZE_LIMIT: AtomicU64 = AtomicU64::new(UNKNOWN);
 const UNKNOWN: u64 = u64::MAX - 1;
@@ -221,10 +223,10 @@ pub(super) fn size_limit() -> u64 {
 
 #[cold]
 fn find_size_limit() -> u64 {
-    const RLIMIT_FSIZE: usize = 1;
     let mut limits = [0_u64; 2];
     // SAFETY: the kernel writes two words.
-    let result = unsafe { sys::raw_call(sys::SYS_GETRLIMIT, RLIMIT_FSIZE, limits.as_mut_ptr() as usize, 0) };
+    let result =
+        unsafe { sys::raw_call(sys::SYS_GETRLIMIT, RLIMIT_FSIZE as usize, limits.as_mut_ptr() as usize, 0) };
     let limit = if result == 0 && limits[0] != UNKNOWN { limits[0] } else { 0 };
     // Another thread may be setting a limit.
     let _ = SIZE_LIMIT.compare_exchange(UNKNOWN, limit, Ordering::SeqCst, Ordering::SeqCst);

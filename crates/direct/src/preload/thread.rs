@@ -124,8 +124,8 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 #[cfg_attr(frit_preload, unsafe(link_section = ".init_array"))]
 static AT_START: extern "C" fn() = start;
 
-/// Finds the functions of the C library, and creates the key before the program creates others: the C library has room for the values of the first ones, and
-/// uses malloc for more.
+/// Finds the functions of the C library, and creates the key before the program creates others: the C library has room
+/// for the values of the first ones, and uses malloc for more.
 extern "C" fn start() {
     const FIRST_KEYS: u32 = 32;
     sys::find_all();

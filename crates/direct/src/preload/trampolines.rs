@@ -3,7 +3,7 @@
 //! they are, also those of variadic functions, and vfork(2) returns twice to its caller: the code jumps
 //! to the C library instead of calling it.
 
-use super::calls::{before_syscall, show_position};
+use super::calls::{PR_SET_SECCOMP, before_syscall, leave, show_position};
 use super::files::{demote_all, forget, get, has_opens};
 use super::sys::{self, Fd, define_next};
 use super::thread::Thread;
@@ -98,8 +98,7 @@ fn all_shared(_: usize, _: usize, _: usize) {
 
 /// Before setrlimit(2).
 fn limits(resource: usize, _: usize, _: usize) {
-    const RLIMIT_FSIZE: u32 = 1;
-    if resource as u32 == RLIMIT_FSIZE {
+    if resource as u32 == process::RLIMIT_FSIZE {
         process::limit_size();
         demote_all();
     }
@@ -153,8 +152,7 @@ fn cancel_type(kind: usize, _: usize, _: usize) {
 fn ulimit_of(command: usize, _: usize, _: usize) {
     const UL_SETFSIZE: u32 = 2;
     if command as u32 == UL_SETFSIZE {
-        process::limit_size();
-        demote_all();
+        limits(process::RLIMIT_FSIZE as usize, 0, 0);
     }
 }
 
@@ -178,16 +176,14 @@ fn swaps_mask(a: usize, b: usize, c: usize) {
 
 /// Before prctl(2), which can forbid system calls of this library.
 fn secure(operation: usize, _: usize, _: usize) {
-    const PR_SET_SECCOMP: u32 = 22;
     if operation as u32 == PR_SET_SECCOMP {
-        off(0, 0, 0);
+        leave();
     }
 }
 
 /// Before functions after which other code may close descriptors.
 fn off(_: usize, _: usize, _: usize) {
-    demote_all();
-    process::turn_off();
+    leave();
 }
 
 jump!(vfork, all_shared);
