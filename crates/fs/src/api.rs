@@ -8,8 +8,8 @@ use crate::inode::Node;
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{
-    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NAME_MAX, NewInode,
-    NumberGuard, RenameMode, Seek, Usage, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, LookedUp, NAME_MAX,
+    NewInode, RenameMode, Seek, Usage, XattrMode,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -34,6 +34,9 @@ impl<M: Medium> Fs<M> {
             // Contents that were written while the file was open get their checksums when it is
             // closed.
             self.write_missing_checksums(&mut state);
+            return Ok(());
+        }
+        if self.removed.is_kept(node.ino) {
             return Ok(());
         }
         self.free_node(node, &mut state, Txn::new())
@@ -69,8 +72,12 @@ impl<M: Medium> Fs<M> {
 }
 
 impl<M: Medium> FileSystem for Fs<M> {
-    fn set_number_guard(&self, guard: NumberGuard) {
-        self.inode_allocator.set_guard(guard);
+    fn set_looked_up(&self, looked_up: LookedUp) {
+        self.removed.set_looked_up(looked_up);
+    }
+
+    fn forgotten(&self, ino: Ino) -> Result<()> {
+        self.free_forgotten(ino)
     }
 
     fn usage(&self) -> Result<Usage> {
@@ -79,14 +86,14 @@ impl<M: Medium> FileSystem for Fs<M> {
             Some(placed) => (placed.capacity(), placed.free_blocks()),
             None => (self.geometry.data_blocks, self.free_blocks()),
         };
-        self.usage_external(Usage {
+        self.usage_external(self.usage_reclaimable(Usage {
             block_bytes: BLOCK as u32,
             blocks,
             blocks_free,
             inodes: self.geometry.inodes,
             inodes_free: self.geometry.inodes - counters.inodes,
             name_max: NAME_MAX as u32,
-        })
+        }))
     }
 
     fn lookup(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -98,15 +105,15 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn set_attr(&self, caller: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
-        self.change_attr(caller, ino, changes)
+        self.with_space(|| self.change_attr(caller, ino, changes))
     }
 
     fn create(&self, caller: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
-        self.create_in(caller, dir, name, new)
+        self.with_space(|| self.create_in(caller, dir, name, new))
     }
 
     fn link(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.link_to(caller, ino, dir, name)
+        self.with_space(|| self.link_to(caller, ino, dir, name))
     }
 
     fn unlink(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
@@ -118,7 +125,7 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()> {
-        self.rename_from(caller, from, to, mode)
+        self.with_space(|| self.rename_from(caller, from, to, mode))
     }
 
     fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
@@ -141,15 +148,24 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn write(&self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
-        self.write_node(&*self.node(ino)?, at, data)
+        let node = self.node(ino)?;
+        let written = self.with_space(|| self.write_node(&node, at, data))?;
+        if written == data.len() || !self.reclaim_removed() {
+            return Ok(written);
+        }
+        match self.write_node(&node, at + written as u64, &data[written..]) {
+            Ok(more) => Ok(written + more),
+            // The next write reports it.
+            Err(_) => Ok(written),
+        }
     }
 
     fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)> {
-        self.append_node(&*self.node(ino)?, data)
+        self.with_space(|| self.append_node(&*self.node(ino)?, data))
     }
 
     fn allocate(&self, ino: Ino, mode: Allocate, at: u64, len: u64) -> Result<()> {
-        self.allocate_node(&*self.node(ino)?, mode, at, len)
+        self.with_space(|| self.allocate_node(&*self.node(ino)?, mode, at, len))
     }
 
     fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64> {
@@ -182,7 +198,7 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
-        self.change_xattr(caller, ino, name, Some(value), mode)
+        self.with_space(|| self.change_xattr(caller, ino, name, Some(value), mode))
     }
 
     fn remove_xattr(&self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<()> {

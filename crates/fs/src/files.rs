@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::types::{
-    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NewInode, NumberGuard,
+    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, LookedUp, NewInode,
     RenameMode, Seek, Usage, XattrMode,
 };
 use std::os::fd::OwnedFd;
@@ -16,10 +16,16 @@ pub trait FileSystem: Send + Sync {
     /// Returns the space usage.
     fn usage(&self) -> Result<Usage>;
 
-    /// Sets, once, which numbers of freed inodes new ones do not get while there are others. A file system that never
-    /// reuses numbers needs no guard.
-    fn set_number_guard(&self, guard: NumberGuard) {
-        drop(guard);
+    /// Sets, once, the function that says which inodes somebody has looked up. Such an inode is not
+    /// freed with its last name, but by [`FileSystem::forgotten`], or when space runs out. Its number
+    /// is then not used again while there are others.
+    fn set_looked_up(&self, looked_up: LookedUp) {
+        drop(looked_up);
+    }
+
+    /// Frees an inode without names and pins that nobody has looked up any more.
+    fn forgotten(&self, _ino: Ino) -> Result<()> {
+        Ok(())
     }
 
     /// Returns the attributes of the inode with this name in a directory; `.` and `..` are valid
@@ -39,7 +45,7 @@ pub trait FileSystem: Send + Sync {
     fn link(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr>;
 
     /// Removes a name of an inode that is not a directory. The inode is freed when it has no names
-    /// and no pins.
+    /// and no pins, and nobody has looked it up.
     fn unlink(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
 
     /// Removes an empty directory.

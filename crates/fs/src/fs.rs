@@ -12,6 +12,7 @@ use crate::medium::Medium;
 use crate::nameless::PlacedContents;
 use crate::orphans::Orphans;
 use crate::registers::RegisterAllocator;
+use crate::removed::RemovedInodes;
 use crate::space::{AllocRequest, Allocator};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
@@ -34,6 +35,7 @@ pub struct Fs<M> {
     pub(crate) inode_allocator: InodeAllocator,
     pub(crate) cache: NodeCache,
     pub(crate) orphans: Mutex<Orphans>,
+    pub(crate) removed: RemovedInodes,
     pub(crate) registers: RegisterAllocator,
     /// Leases of programs with direct access, created with the first one.
     pub(crate) leases: OnceLock<Leases>,

@@ -31,6 +31,7 @@ mod orphans;
 mod permissions;
 pub mod planted;
 mod registers;
+mod removed;
 mod space;
 mod sync;
 mod types;
@@ -57,6 +58,6 @@ pub use registers::{
 };
 pub use types::{
     Allocate, Attr, AttrChanges, COMMAND_NAME, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino,
-    InodeType, LINK_MAX, NAME_MAX, NewInode, NumberGuard, Overrides, RenameMode, Seek, SetTime, TARGET_MAX,
+    InodeType, LINK_MAX, LookedUp, NAME_MAX, NewInode, Overrides, RenameMode, Seek, SetTime, TARGET_MAX,
     Time, Usage, XATTR_MAX, XattrMode,
 };

@@ -15,6 +15,7 @@ use crate::nameless::PlacedContents;
 use crate::orphans::Orphans;
 use crate::planted::Bug;
 use crate::registers::{self, RegisterAllocator};
+use crate::removed::RemovedInodes;
 use crate::space::{BitmapAllocator, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
@@ -210,6 +211,7 @@ impl<M: Medium> Fs<M> {
             inode_allocator: InodeAllocator::new(geometry, counters.highest),
             cache: NodeCache::new(options.nodes),
             orphans: Mutex::new(orphans),
+            removed: RemovedInodes::default(),
             registers: RegisterAllocator::new(),
             leases: OnceLock::new(),
             leases_creation: Mutex::new(()),

@@ -16,9 +16,9 @@ pub const FILE_MAX: u64 = (1 << 52) - 1;
 /// listed, and cannot be created, removed, renamed or linked.
 pub const COMMAND_NAME: &[u8] = b".isp";
 
-/// Function that returns `true` for inode numbers that somebody outside of the file system uses, also after their inodes
-/// were freed: the kernel, for files that it has looked up.
-pub type NumberGuard = Box<dyn Fn(Ino) -> bool + Send + Sync>;
+/// Function that returns `true` for the inode numbers that somebody outside of the file system has
+/// looked up and may use later: the kernel.
+pub type LookedUp = Box<dyn Fn(Ino) -> bool + Send + Sync>;
 
 /// Inode number. The root directory has number 1, as in FUSE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

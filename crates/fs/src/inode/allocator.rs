@@ -5,9 +5,8 @@ use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words};
 use crate::medium::Medium;
 use crate::sync::Mutex;
-use crate::types::{Ino, NumberGuard};
+use crate::types::Ino;
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 
 /// Maximum number of inodes scanned at once, to bound the latency of a create.
 const SCAN_INODES_MAX: u64 = 4096;
@@ -19,17 +18,10 @@ const TRIES_MAX: usize = 64;
 const WAITING_PART: u64 = 256;
 
 /// Free inode numbers.
+#[derive(Debug)]
 pub(crate) struct InodeAllocator {
     geometry: Geometry,
     inner: Mutex<InodeAllocatorState>,
-    /// Returns `true` for numbers that somebody outside still uses.
-    guard: OnceLock<NumberGuard>,
-}
-
-impl std::fmt::Debug for InodeAllocator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("InodeAllocator").field("inner", &self.inner).finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug)]
@@ -48,21 +40,16 @@ impl InodeAllocator {
     /// Creates the allocator; `highest` is the highest number ever used.
     pub(crate) fn new(geometry: Geometry, highest: u64) -> Self {
         let inner = InodeAllocatorState { free: VecDeque::new(), next: 1, highest_read: highest, highest };
-        Self { geometry, inner: Mutex::new(inner), guard: OnceLock::new() }
+        Self { geometry, inner: Mutex::new(inner) }
     }
 
-    /// Sets the function that says which numbers are not to be reused while there is another one.
-    pub(crate) fn set_guard(&self, guard: NumberGuard) {
-        let _ = self.guard.set(guard);
-    }
-
-    /// Allocates a number: a free one that was not freed lately and is not held, or the next unused one, or else any free
-    /// one.
+    /// Allocates a number: a free one that was not freed lately and for which `is_held` returns `false`,
+    /// or the next unused one, or else any free one.
     ///
     /// # Errors
     /// All numbers are in use.
-    pub(crate) fn alloc<M: Medium>(&self, medium: &M) -> Result<Ino> {
-        let is_held = |number: u64| self.guard.get().is_some_and(|guard| guard(Ino(number)));
+    pub(crate) fn alloc<M: Medium>(&self, medium: &M, is_held: impl Fn(Ino) -> bool) -> Result<Ino> {
+        let is_held = |number: u64| is_held(Ino(number));
         let waiting = OTHERS_BEFORE_REUSE.min(self.geometry.inodes / WAITING_PART) as usize;
         let mut inner = self.inner.lock();
         if inner.free.len() <= waiting {

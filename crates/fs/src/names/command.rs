@@ -135,7 +135,7 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut state = parent.state.write();
         state.check_directory()?;
-        let ino = self.inode_allocator.alloc(&self.medium)?;
+        let ino = self.alloc_ino()?;
         let mut txn = Txn::new();
         self.put_command(&mut txn, (dir, &mut state.inode), ino, self.clock.now());
         self.put_inode(&mut txn, &parent, &mut state);

@@ -48,9 +48,9 @@ impl<M: Medium> Fs<M> {
         if new.kind == InodeType::Directory && state.inode.links >= LINK_MAX {
             return Err(Error::LinksFull);
         }
-        let ino = self.inode_allocator.alloc(&self.medium)?;
-        let command = (self.has_command_files() && new.kind == InodeType::Directory)
-            .then(|| self.inode_allocator.alloc(&self.medium));
+        let ino = self.alloc_ino()?;
+        let command =
+            (self.has_command_files() && new.kind == InodeType::Directory).then(|| self.alloc_ino());
         let created = match command.transpose() {
             Ok(command) => {
                 let created = self.make(caller, &parent, &mut state, name, (ino, command), new);

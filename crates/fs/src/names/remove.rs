@@ -12,6 +12,7 @@ use crate::permissions;
 use crate::planted::Bug;
 use crate::types::{Caller, Ino, InodeType};
 use frit_core::planted::is_planted;
+use std::sync::Arc;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn remove(&self, caller: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
@@ -100,7 +101,10 @@ impl<M: Medium> Fs<M> {
                 node,
                 state,
                 txn,
-                Truncation { after: AfterTruncate::Free, open: node.pinned() },
+                Truncation {
+                    after: AfterTruncate::Free,
+                    open: node.pinned() || self.removed.is_looked_up(node.ino),
+                },
             )
         } else {
             Ok(())
@@ -108,10 +112,15 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Commits the transaction in which an inode loses a name, after [`Fs::prepare_unlink`]. An
-    /// inode without names is freed, unless it is held open.
-    pub(crate) fn commit_unlink(&self, node: &Node, state: &mut NodeState, mut txn: Txn) -> Result<()> {
-        if state.inode.links == 0 && !node.pinned() {
-            return self.truncate_blocks(node, state, txn, 0, AfterTruncate::Free);
+    /// inode without names is freed, unless it is held open or looked up.
+    pub(crate) fn commit_unlink(&self, node: &Arc<Node>, state: &mut NodeState, mut txn: Txn) -> Result<()> {
+        if state.inode.links == 0 {
+            // Recovery has to find an inode that is kept.
+            let is_orphan = state.orphan.is_some() || self.orphans.lock().has_overflow();
+            let is_kept = is_orphan && self.removed.keep(node);
+            if !is_kept && !node.pinned() {
+                return self.truncate_blocks(node, state, txn, 0, AfterTruncate::Free);
+            }
         }
         self.put_inode(&mut txn, node, state);
         self.commit(txn);

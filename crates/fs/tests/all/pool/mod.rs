@@ -28,6 +28,8 @@ mod contents;
 mod cuts;
 #[path = "../semantics/directories.rs"]
 mod directories;
+#[path = "../semantics/looked_up.rs"]
+mod looked_up;
 #[path = "../semantics/names.rs"]
 mod names;
 #[path = "../semantics/renames.rs"]

@@ -47,6 +47,20 @@ fn s60_names_and_attributes_are_durable_when_the_call_returns() {
 }
 
 #[test]
+fn what_was_looked_up_is_freed_after_a_power_loss() {
+    let (medium, fs) = watched();
+    let inodes = fs.usage().unwrap().inodes_free;
+    let f = scattered(&fs, "f", 40, 9);
+    fs.set_looked_up(Box::new(move |ino| ino == f));
+    fs.unlink(ROOT, TOP, b"f").unwrap();
+    assert!(fs.attr(f).is_ok());
+    let fs = again(medium.cut());
+    refused!(fs.attr(f), Stale);
+    assert_eq!(fs.usage().unwrap().inodes_free, inodes);
+    assert_clean(&fs.close().unwrap());
+}
+
+#[test]
 fn s61_bytes_that_a_file_gains_are_durable_when_the_call_returns() {
     let (medium, fs) = watched();
     let f = file(&fs, "f");

@@ -20,6 +20,7 @@ mod contents;
 mod cuts;
 mod directories;
 mod limits;
+mod looked_up;
 mod names;
 mod page;
 mod renames;

@@ -147,14 +147,14 @@ fn s8_a_number_is_used_again_with_another_generation() {
     for never in [0, 1 << 40] {
         refused!(fs.attr(Ino(never)), Stale);
     }
-    // A number that is held is not used again while there is another one.
+    // A number that is looked up is not used again while there is another one.
     let held = old.ino;
-    fs.set_number_guard(Box::new(move |number| number == held));
+    fs.set_looked_up(Box::new(move |number| number == held));
     assert!(next(&fs, held, 1000).is_none());
-    // Without others, it is.
+    // Without others, it is, and removed files make space for new ones.
     let fs = fresh(1 << 20);
     let old = fs.attr(file(&fs, "f")).unwrap();
-    fs.set_number_guard(Box::new(|_| true));
+    fs.set_looked_up(Box::new(|_| true));
     fs.unlink(ROOT, TOP, b"f").unwrap();
     let mut last = None;
     let create = |number| fs.create(ROOT, TOP, format!("h{number}").as_bytes(), NewInode::file(0o600));

@@ -7,15 +7,15 @@ use super::convert::{
 use super::direct_access::DirectAccess;
 use super::in_storage::CommandFiles;
 use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
+use super::lookups::Lookups;
 use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
 use super::passthrough::Passthrough;
-use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
 use super::unreported::UnreportedChanges;
 use frit_direct::messages::{PREPARE_AT, PREPARE_WHENCE};
-use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, RenameMode, Result};
+use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, Result};
 use frit_fuse::{
     CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig, OpenFlags,
     Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -35,7 +35,7 @@ pub(super) struct FsAdapter<F> {
     pub(super) killpriv: Arc<KillprivCache>,
     pub(super) passthrough: Passthrough,
     page_invalidation: PageInvalidator,
-    pub(super) removed: RemovedDirs,
+    pub(super) lookups: Lookups,
     pub(super) commands: Arc<CommandFiles>,
     pub(super) direct: DirectAccess,
     writeback: bool,
@@ -54,7 +54,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let unreported = Arc::new(UnreportedChanges::new(&*files));
         let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
         let kernel = passthrough.kernel();
-        let removed = RemovedDirs::new(&*files);
+        let lookups = Lookups::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let killpriv = Arc::new(KillprivCache::new());
         let engine_kernel = Arc::clone(&kernel);
@@ -65,7 +65,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             killpriv,
             passthrough,
             page_invalidation,
-            removed,
+            lookups,
             commands: Arc::new(commands),
             direct,
             writeback: options.writeback,
@@ -78,7 +78,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
 impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
     /// Counts the lookup that a reply with these attributes is.
     fn counted(&self, result: Result<Attr>) -> Result<Attr> {
-        result.inspect(|attr| self.removed.looked_up(attr.ino))
+        result.inspect(|attr| self.lookups.add(attr.ino))
     }
 
     /// Opens an inode for the kernel, and passes what the kernel has to know to `reply`.
@@ -120,7 +120,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn forget(&self, number: INodeNo, lookups: u64) {
-        self.removed.forget(&*self.files, ino(number), lookups);
+        self.lookups.forget(&*self.files, ino(number), lookups);
     }
 
     fn interrupt(&self, unique: u64) {
@@ -185,8 +185,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn rmdir(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let remove = || self.files.rmdir(&caller(request), ino(dir), name.as_bytes());
-        reply::empty(reply, self.removed.removing(&*self.files, self.victim(request, dir, name), remove));
+        reply::empty(reply, self.files.rmdir(&caller(request), ino(dir), name.as_bytes()));
     }
 
     fn rename(
@@ -199,16 +198,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     ) {
         let Some(mode) = rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let (from, to) = ((ino(dir), name.as_bytes()), (ino(new_dir), new_name.as_bytes()));
-        let rename = || self.files.rename(&caller(request), from, to, mode);
-        reply::empty(
-            reply,
-            match mode {
-                RenameMode::Replace => {
-                    self.removed.removing(&*self.files, self.victim(request, new_dir, new_name), rename)
-                }
-                RenameMode::NoReplace | RenameMode::Exchange => rename(),
-            },
-        );
+        reply::empty(reply, self.files.rename(&caller(request), from, to, mode));
     }
 
     fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {

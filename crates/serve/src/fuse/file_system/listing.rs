@@ -68,11 +68,11 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
                 // The kernel counts no lookup of these two.
                 let is_lookup = !matches!(name, b"." | b"..");
                 if is_lookup {
-                    self.removed.looked_up(ino);
+                    self.lookups.add(ino);
                 }
                 if reply.add(next, name, &entry) {
                     if is_lookup {
-                        self.removed.forget(&*self.files, ino, 1);
+                        self.lookups.forget(&*self.files, ino, 1);
                     }
                     return Ok(());
                 }

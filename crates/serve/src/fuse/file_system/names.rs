@@ -1,4 +1,4 @@
-//! Operations on names: creation, and lookup before removal.
+//! Creation of names.
 
 use super::adapter::FsAdapter;
 use super::convert::{caller, ino, permissions};
@@ -51,10 +51,5 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             self.files.unpin(attr.ino)?;
         }
         opened
-    }
-
-    /// Returns the attributes of the inode whose name is about to be removed or replaced.
-    pub(super) fn victim(&self, request: &Request, dir: INodeNo, name: &OsStr) -> Result<Attr> {
-        self.files.lookup(&caller(request), ino(dir), name.as_bytes())
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn files_directories_and_links() {
@@ -65,6 +66,31 @@ fn s80_renaming_in_all_its_ways() {
     assert_eq!(inside.metadata().unwrap().nlink(), 0);
     drop(inside);
     soon("the replaced directory is freed", || inodes(&m.files) == 5);
+    m.stop();
+}
+
+/// A program opens a file by the number that it has looked up, and another one replaces the file in between.
+#[test]
+fn a_file_that_is_replaced_can_be_opened_at_every_moment() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::write(m.path("f"), [7; 5000]).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for replacer in 0..2 {
+            let (m, done) = (&m, &done);
+            let _ = threads.spawn(move || {
+                let new = m.path(&format!("new{replacer}"));
+                while !done.load(Ordering::Relaxed) {
+                    fs::write(&new, [7; 5000]).unwrap();
+                    fs::rename(&new, m.path("f")).unwrap();
+                }
+            });
+        }
+        let read =
+            (0..4000).try_for_each(|_| fs::read(m.path("f")).map(|bytes| assert_eq!(bytes, [7; 5000])));
+        done.store(true, Ordering::Relaxed);
+        read.unwrap();
+    });
     m.stop();
 }
 
