@@ -3,6 +3,8 @@
 mod cmd;
 #[cfg(test)]
 mod documented;
+#[cfg(test)]
+mod help_text;
 mod output;
 
 use clap::{Parser, Subcommand};

@@ -35,8 +35,8 @@ const LOSETUP_TIMEOUT: Duration = Duration::from_secs(20);
   frit attach vol -- --metrics 9100        arguments after -- are for frit serve
   frit detach vol
 
-It needs root, /dev/fuse and loop devices. For a volume that is attached already, the same device is printed again.
-The server runs in the background and writes to VOLUME/serve.log. See docs/guide/fuse.md, also for the effects of a
+It needs root, /dev/fuse and loop devices. For a volume that is attached already, the same device is printed again. \
+The server runs in the background and writes to VOLUME/serve.log. See docs/guide/fuse.md, also for the effects of a \
 killed server.")]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.

@@ -27,7 +27,7 @@ const ACCESSES_PER_UPDATE: usize = 1 << 16;
   frit cache Financial1.spc --policy halo,lru,wow --writes-only --json | jq '.[].destaged'
   frit cache gen:zipf,count=2M,span=4G --policy halo --set TH_BCOUNTS=32 --set halo_scan=1024
 
-Blocks are 4 KiB; media and times are not modelled. docs/reference/cache-policies.md describes the policies and their
+Blocks are 4 KiB; media and times are not modelled. docs/reference/cache-policies.md describes the policies and their \
 parameters.")]
 pub(crate) struct Args {
     /// Workload: a file, '-', or gen:NAME,key=value,…

@@ -23,7 +23,7 @@ are shown for the fitted part and for the part that was held out.
 Examples:
   frit calibrate tlc-pages-2018 Booting_log176.txt.zst
   frit calibrate tlc-2020 msr_web_3.csv.zst --output web3.toml --stack web3-drive.toml
-  frit calibrate ./mine.toml trace.csv --columns time=t:us,op=op,sector=lba,sectors=n,service=us:us --json
+  frit calibrate ./mine.toml t.csv --columns time=t:us,op=op,sector=lba,sectors=n,service=us:us
   frit calibrate tlc-2020 msr_web_3.csv.zst --fit read_us,write_us,t_read,t_prog --hold-out 0.5
 
 Formats with measured times: biotracer, msr, diskmon, csv (service=COLUMN:UNIT). A calibration has no random numbers: \

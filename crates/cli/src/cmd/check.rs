@@ -24,7 +24,7 @@ use std::process::ExitCode;
   frit check vol                                 a volume: superblock, map, spare areas, descriptors
   frit check vol --data --repair                 all of its data as well, with repair
 
-Exits with 1 when a stack cannot be used, or when findings are left in a volume; with 2 when a volume cannot be opened.
+Exits with 1 when a stack cannot be used, or when findings are left in a volume; with 2 when a volume cannot be opened. \
 Without --repair a volume is not changed. See docs/reference/stacks.md and docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// Stack files, names of built-in stacks, or volumes.

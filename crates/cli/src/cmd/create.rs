@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
   frit create vol --stack halo-small --set media.disk.path=/dev/sdb --set media.disk.access=direct
   frit create vol --stack hfsl-small --force                    replaces a volume that was closed
 
-Everything is allocated at once. A directory that is not empty and no volume is never touched, and
+Everything is allocated at once. A directory that is not empty and no volume is never touched, and \
 a volume that is dirty or in use is never replaced. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// Directory of the volume; it is created if it is missing.

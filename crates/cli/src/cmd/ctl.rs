@@ -20,25 +20,26 @@ use std::process::ExitCode;
 /// Show the state of a volume and change its parameters, also while clients use it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit ctl vol get                              all parameters: value, default, live or fixed
+  frit ctl vol get                            all parameters: value, default, live or fixed
   frit ctl vol get SSW --json
-  frit ctl vol set SSW=4K FUSION_METHOD=both    all of them or none; survives restarts, is written to vol/changes.log
-  frit ctl vol stat                             channels, wear, commands by cause, location of pages, latency
+  frit ctl vol set SSW=4K FUSION_METHOD=both  all of them or none; they survive restarts
+  frit ctl vol stat                           channels, wear, commands by cause, pages, latency
   frit ctl vol top --interval 2
-  frit ctl vol hint add 0+64M=metadata          writes to this range are metadata (docs/guide/serve.md, \"Hints\")
-  frit ctl vol hint detect on                   recognise metadata of ext4, XFS and btrfs in what clients write
-  frit ctl vol zones                            zones of a zoned device: states and write pointers
-  frit ctl vol zones reset 3 4                  make zones empty; their data are lost
-  frit ctl vol peek 4096+64                     bytes of the volume, as the clients see them
-  frit ctl vol poke 4100 00ff7a                 write bytes; they are durable when the command ends
-  frit ctl vol peek --raw pcm 0+512             bytes of PCM, for users that raw_access names
-  frit ctl vol query error warn                 count words in the whole volume, where the data lie
+  frit ctl vol hint add 0+64M=metadata        writes to this range are metadata
+  frit ctl vol hint detect on                 recognise metadata of ext4, XFS and btrfs in writes
+  frit ctl vol zones                          zones of a zoned device: states and write pointers
+  frit ctl vol zones reset 3 4                make zones empty; their data are lost
+  frit ctl vol peek 4096+64                   bytes of the volume, as the clients see them
+  frit ctl vol poke 4100 00ff7a               write bytes; they are durable when the command ends
+  frit ctl vol peek --raw pcm 0+512           bytes of PCM, for users that raw_access names
+  frit ctl vol query error warn               count words in the whole volume, where the data lie
   frit ctl vol query --extent 1M+64K --extent 8M+4K --positions 3 error
-  filefrag -e /mnt/log.txt | frit ctl vol query --filefrag - error      words of a file on the volume
+  filefrag -e /mnt/log.txt | frit ctl vol query --filefrag - error      words of a file
   frit ctl vol isp '{\"filter\": {\"regex\": \"^E\"}, \"limit\": 10, \"extents\": [[1048576, 65536]]}'
 
-A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
-and root may change parameters, read bytes and write them. See docs/guide/control.md.")]
+A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it \
+and root may change parameters, read bytes and write them. Changes are written to vol/changes.log. \
+See docs/guide/control.md, and docs/guide/serve.md for hints.")]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.
     volume: PathBuf,

@@ -14,7 +14,7 @@ use std::sync::Arc;
   frit defrag img
   frit defrag img --json
 
-Contents, names and times stay; a crash at any moment loses nothing. Files are moved in runs of up to 32 MiB, where contiguous
+Contents, names and times stay; a crash at any moment loses nothing. Files are moved in runs of up to 32 MiB, where contiguous \
 free space allows. See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image of the file system.

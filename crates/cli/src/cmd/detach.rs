@@ -24,8 +24,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
   umount /mnt && frit detach vol
   frit detach vol --force      file systems on it are unmounted, even while programs use them
 
-The loop device is released, the file unmounted, and the server stopped cleanly. Detaching twice is no error. After a server
-was killed it cleans up, reports what may be lost, and exits with 1; the next frit attach recovers the volume.
+The loop device is released, the file unmounted, and the server stopped cleanly. Detaching twice is no error. After a server \
+was killed it cleans up, reports what may be lost, and exits with 1; the next frit attach recovers the volume. \
 See docs/guide/fuse.md.")]
 pub(crate) struct Args {
     /// The volume.

@@ -15,7 +15,7 @@ use std::path::Path;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "A DRIVE is a profile (see: frit disk list), a profile of your own (.toml), or DiskSim's \
-                  description of one (.diskspecs, with the .model and .seek files that it names beside it).
+                  description of one (.diskspecs, with the .model and .seek files that it names beside it). \
 docs/reference/disk.md describes the model."
 )]
 pub(crate) struct Args {

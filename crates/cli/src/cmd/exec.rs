@@ -30,10 +30,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
   frit exec --mount /mnt -- sqlite3 /mnt/a.db
   frit exec --check                        which mounts it is possible for, or why not
 
-The program and its children open files through the mount, which checks permissions as always.
-They then read and write file data with loads and stores in the image. Everything else goes
-through the mount. The image has to be on tmpfs or DAX, and the user must be allowed to write it.
-Static and set-user-ID programs run as without frit exec. The exit code is that of the program,
+The program and its children open files through the mount, which checks permissions as always. \
+They then read and write file data with loads and stores in the image. Everything else goes \
+through the mount. The image has to be on tmpfs or DAX, and the user must be allowed to write it. \
+Static and set-user-ID programs run as without frit exec. The exit code is that of the program, \
 127 if it is not found, and 126 if it cannot be run. See docs/guide/exec.md.")]
 pub(crate) struct Args {
     /// Directory in a mount; without it, all mounts of frit. Can be given again.

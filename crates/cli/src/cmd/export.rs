@@ -17,7 +17,7 @@ use std::process::ExitCode;
   frit export vol - | zstd > disk.img.zst
   frit export vol disk.img --rescue              from a damaged volume: as much as can be read
 
-The volume is not changed, and must not be in use. Exits with 0, with 1 on an error or when --rescue left ranges as
+The volume is not changed, and must not be in use. Exits with 0, with 1 on an error or when --rescue left ranges as \
 zeros, and with 2 when the volume cannot be opened. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.

@@ -24,12 +24,12 @@ use std::process::ExitCode;
   frit fs-sim --isp                            a query inside the memory, and by software
   frit fs-sim --isp --foreground 4K@10000      with reads of the host beside it
 
-Without --explain it runs the patterns of IOzone on one file, and operations on names. Operations with a plan are read,
-write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdir, stat, rename and chmod. Hosts are
-zedboard-2018, cxl-compute-2023 and direct. With --isp the hardware is that of the paper and a memory expander of
+Without --explain it runs the patterns of IOzone on one file, and operations on names. Operations with a plan are read, \
+write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdir, stat, rename and chmod. Hosts are \
+zedboard-2018, cxl-compute-2023 and direct. With --isp the hardware is that of the paper and a memory expander of \
 today, unless --profile or --host is given.
 
-Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command line is
+Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command line is \
 wrong. See docs/guide/fs-sim.md.")]
 pub(crate) struct Args {
     /// Memory: a pcm profile of `frit profiles`, or the path of a TOML file, with overrides after commas

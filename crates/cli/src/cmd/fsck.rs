@@ -25,8 +25,8 @@ const NOT_CHECKED: u8 = 2;
   frit fsck img --repair    repair the problems, and list the repairs
   frit fsck img --data      read all files, and compare them with their checksums
 
-Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a crash interrupted are
-completed first, as at every mount. Exits with 0 when no problem was found or all were repaired, 1 when problems are left,
+Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a crash interrupted are \
+completed first, as at every mount. Exits with 0 when no problem was found or all were repaired, 1 when problems are left, \
 2 when no file system could be checked, or it is mounted. See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image, the directory of a pool, or a volume.

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
   frit grow vol --set media.nand.blocks_per_plane=512
   frit grow vol --stack bigger.toml
 
-A copy with the new stack is made beside the volume (vol.growing), compared with it, and exchanged for it in one step; the
-disk needs space for both. A crash at any moment leaves the old or the new volume. UUID and parameters are
+A copy with the new stack is made beside the volume (vol.growing), compared with it, and exchanged for it in one step; the \
+disk needs space for both. A crash at any moment leaves the old or the new volume. UUID and parameters are \
 kept. A smaller size is refused; with --shrink, only if the stored data does not fit. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.

@@ -21,8 +21,8 @@ use std::process::ExitCode;
   zstd -dc disk.img.zst | frit import vol -
   frit import vol disk.img --force         overwrites the contents of the volume
 
-Afterwards the volume holds the image, and zeros behind it: its previous contents are lost. A volume that holds anything but
-zeros is only overwritten with --force. Holes and zeros of the image take no space. Exits with 0, with 1 on an error, and with 2 when the volume cannot be opened (it must not be in
+Afterwards the volume holds the image, and zeros behind it: its previous contents are lost. A volume that holds anything but \
+zeros is only overwritten with --force. Holes and zeros of the image take no space. Exits with 0, with 1 on an error, and with 2 when the volume cannot be opened (it must not be in \
 use). See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// Volume, at least as large as the image.

@@ -20,7 +20,7 @@ use std::process::ExitCode;
   frit inspect vol --stack > same.toml           its stack, to make another one
   frit inspect vol --json
 
-For a volume in use only the superblock is shown; frit ctl shows the rest. Exits with 0, or with 2 when there is no
+For a volume in use only the superblock is shown; frit ctl shows the rest. Exits with 0, or with 2 when there is no \
 volume that can be opened. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.

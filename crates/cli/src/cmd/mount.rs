@@ -32,10 +32,10 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
   frit mount vol /mnt                      a volume whose layer is a nameless-write device
   frit unmount /mnt                        or umount, or fusermount3 -u
 
-It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed
-first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image
-on a disk in the state of the last sync, at most --sync-every seconds old; for a volume, a kill
-does as well.
+It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed \
+first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image \
+on a disk in the state of the last sync, at most --sync-every seconds old; for a volume, a kill \
+does as well. \
 See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image that frit mkfs made, the directory of a pool, or a volume.

@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
   frit mqsim ssdconfig.xml > ssd.toml
   frit run ssd.toml trace.txt --warm fill
 
-The stack has the geometry, the times and the policies of the file. A parameter that frit models
+The stack has the geometry, the times and the policies of the file. A parameter that frit models \
 differently or not at all is a comment of the stack. See docs/guide/from-mqsim.md.")]
 pub(crate) struct Args {
     /// Configuration of the device: MQSim's ssdconfig.xml.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
   frit recover vol
   frit recover vol --json
 
-Any opening recovers; this command also verifies all data, and reports the result. Exits with 0 when nothing is lost, 1 when
+Any opening recovers; this command also verifies all data, and reports the result. Exits with 0 when nothing is lost, 1 when \
 pages are lost or the volume could not be closed, 2 when it cannot be opened. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.

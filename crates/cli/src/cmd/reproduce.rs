@@ -23,7 +23,7 @@ const TRACES: &str = "../shared/traces";
   frit reproduce hfsl.f15 --trace fin1-spc=Financial1.spc --json f15.json
   frit reproduce 'wa.*'                          garbage collection compared with theory
 
-A missing recording is skipped and reported. A difference from the paper is no failure: the exit code is 1
+A missing recording is skipped and reported. A difference from the paper is no failure: the exit code is 1 \
 only when something could not be run. See docs/guide/reproduce.md.")]
 pub(crate) struct Args {
     /// IDs as listed, the beginning of one up to a dot, or patterns with * and ?.

@@ -25,15 +25,15 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit run hfsl-paper pgbench.csv.zst
-  frit run no-pcm hfsl-paper hfsl-cache pgbench.csv.zst mail.csv.zst     one table, relative to the first stack
+  frit run no-pcm hfsl-paper hfsl-cache pgbench.csv.zst mail.csv.zst   one table of both
   frit run mine.toml gen:uniform,count=2M,size=4K,span=1G --qd 32 --warm steady
   frit run hfsl-small Financial1.spc --compact --verify
   frit run hfsl-paper msr_web_3.csv --open --speed 10 --json report.json
   frit run hfsl-paper fin1.trace --set SSW=1024 --warm fill+10%
   frit run hfsl-small,placement=hint fin1.trace --hint 0+64M=metadata --hint 1G+4M=hot
-  frit run hfsl-paper hfsl-paper,SSW=512 hfsl-paper,SSW=1024,gc=fifo fin1.trace     variants of one stack
+  frit run hfsl-paper hfsl-paper,SSW=512 hfsl-paper,SSW=1024,gc=fifo fin1.trace   three variants
 
-Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command
+Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command \
 line is wrong. See docs/guide/run.md; docs/reference/report.md describes the JSON.")]
 pub(crate) struct Args {
     /// Stacks and workloads in any order. A stack is a .toml file or the name of a built-in stack

@@ -13,7 +13,7 @@ use std::process::ExitCode;
   frit scrub vol --repair
   frit scrub vol --json
 
-It is the same as frit check --data. Without --repair nothing is changed. Exits with 0 when nothing was found or all was repaired, 1 when
+It is the same as frit check --data. Without --repair nothing is changed. Exits with 0 when nothing was found or all was repaired, 1 when \
 findings are left, 2 when the volume cannot be opened. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.

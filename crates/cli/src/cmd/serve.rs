@@ -43,10 +43,10 @@ Examples:
   frit serve vol --nbd tcp:127.0.0.1:10809 --export scratch --read-only
   frit serve vol --nbd unix:vol.sock --record clients.csv.zst
   frit serve vol --fuse /mnt/vol --metrics 9100
-  frit serve vol --nbd unix:vol.sock --pace model       replies have the latency of the modelled device
-  frit serve vol --nbd unix:vol.sock --detect-metadata  metadata of ext4, XFS and btrfs gets the metadata hint
+  frit serve vol --nbd unix:vol.sock --pace model       with latencies of the device
+  frit serve vol --nbd unix:vol.sock --detect-metadata  metadata of ext4, XFS and btrfs is hinted
 
-While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/guide/control.md and
+While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/guide/control.md and \
 docs/guide/fuse.md."
 )]
 pub(crate) struct Args {

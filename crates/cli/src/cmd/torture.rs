@@ -22,9 +22,9 @@ use std::time::Duration;
   frit torture --stack mine.toml --mode cuts,files --seed 7
   frit torture --stack mine.toml --seed 7 --replay c12.0.345
 
-Media are made small first (a few hundred pages; policies, page sizes and fusion are kept), unless
---full-size is given. Exits with 1 on violations; each is printed with the command line that
-reproduces it.
+Media are made small first (a few hundred pages; policies, page sizes and fusion are kept), unless \
+--full-size is given. Exits with 1 on violations; each is printed with the command line that \
+reproduces it. \
 See docs/design/torture.md.")]
 pub(crate) struct Args {
     /// Stack file, or the name of a built-in stack.

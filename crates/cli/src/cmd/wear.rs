@@ -24,12 +24,15 @@ A block beyond the PCM is an error. \
 Each leveler gets the stripes that it leaves empty in addition to the PCM, so that all levelers get the same addresses. \
 With --compact the written blocks are first packed in order of first touch, as a cache that fills up would place them.
 
-life rate   mean writes of a bank over those of the most written one: 1 is perfect (HALO paper, section V.B)
-max/mean    the reciprocal
-extra       blocks written by moves, for each that the workload wrote
-lifetime    bytes written until the first block passes its endurance, extrapolated; ideal: all blocks wear equally.
-            A workload shorter than a round of the gaps is too short for a prediction: --repeat it
-beyond      size of the leveler's own stripes, beyond the PCM that --pcm names
+Columns:
+  life rate   mean writes of a bank over those of the most written one: 1 is perfect
+              (HALO paper, section V.B)
+  max/mean    the reciprocal
+  extra       blocks written by moves, for each that the workload wrote
+  lifetime    bytes written until the first block passes its endurance, extrapolated. A workload
+              shorter than a round of the gaps is too short for a prediction: --repeat it
+  of ideal    share of the lifetime if all blocks wear equally
+  beyond      size of the leveler's own stripes, beyond the PCM that --pcm names
 
 Examples:
   frit wear financial1.spc.gz --compact

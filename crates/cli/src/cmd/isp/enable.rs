@@ -12,8 +12,8 @@ use std::sync::Arc;
   frit isp enable img
   frit isp enable /srv/pool
 
-A file system that was made by an older version of frit, or with --no-isp, has no command files. Each directory takes
-an inode for its command file. A crash at any moment leaves a file system that works, and a second run completes it.
+A file system that was made by an older version of frit, or with --no-isp, has no command files. Each directory takes \
+an inode for its command file. A crash at any moment leaves a file system that works, and a second run completes it. \
 Older versions of frit cannot mount it afterwards.")]
 pub(crate) struct Args {
     /// Image of a file system that is not mounted, or directory of a pool.

@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 /// Write a generated workload, or list the generators.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Keys of every generator: count (1M), seed (1), rate (1000 a second), arrival (poisson, fixed, none).
-Keys of patterns: span (1G), base (0), size (4K; 4K..64K; 4K:3/16K:1), rsize, wsize, align, ops (write; read) or read (0, the share of reads),
-meta (share of writes), flush (one after so many writes); zipf: theta (0.9); hotcold: space (0.2), traffic (0.8), scatter (yes).
+    after_help = "Keys of every generator: count (1M), seed (1), rate (1000 a second), arrival (poisson, fixed, none). \
+Keys of patterns: span (1G), base (0), size (4K; 4K..64K; 4K:3/16K:1), rsize, wsize, align, ops (write; read) or read (0, the share of reads), \
+meta (share of writes), flush (one after so many writes); zipf: theta (0.9); hotcold: space (0.2), traffic (0.8), scatter (yes). \
 Keys of models: span.
 
 Examples:
