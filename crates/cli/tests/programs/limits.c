@@ -231,18 +231,27 @@ static void sent_while_reading(void) {
     has_signals_and_truncates();
 }
 
+static const struct rlimit thousand = {1000, RLIM_INFINITY};
+
+static int by_library(void) { return setrlimit(RLIMIT_FSIZE, &thousand); }
+static int by_call(void) { return syscall(SYS_setrlimit, RLIMIT_FSIZE, &thousand); }
+static int by_call_with_process(void) { return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, &thousand, (void *)0); }
+
 /* A write behind RLIMIT_FSIZE is cut or refused, also within the file. */
-static void behind_limit(void) {
-    struct rlimit limit = {1000, RLIM_INFINITY};
+static void behind_limit(int (*sets)(void)) {
     CHECK(signal(SIGXFSZ, counts) != SIG_ERR);
     is_direct_and_safe();
     for (int i = 0; i < 20; i++) CHECK(pwrite(fd, expected, 64, 0) == 64);
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK(sets() == 0);
     CHECK(pwrite(fd, expected, 5000, 0) == 1000 && pwrite(fd, expected + 500, 5000, 500) == 500);
     CHECK(pwrite(fd, expected, 5000, 2000) == -1 && errno == EFBIG && handled == 1);
     CHECK(lseek(fd, 999, SEEK_SET) == 999 && write(fd, expected + 999, 10) == 1);
     CHECK(lseek(fd, 0, SEEK_CUR) == 1000);
 }
+
+static void behind_library_limit(void) { behind_limit(by_library); }
+static void behind_call_limit(void) { behind_limit(by_call); }
+static void behind_process_limit(void) { behind_limit(by_call_with_process); }
 
 /* The same by another function. */
 static void behind_ulimit(void) {
@@ -254,19 +263,29 @@ static void behind_ulimit(void) {
 }
 
 /* System calls of the library would kill the process. */
-static void under_seccomp(void) {
+static int filter_by_library(void) { return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); }
+static int filter_by_prctl(void) { return syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT); }
+static int filter_by_seccomp(void) { return syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, (void *)0); }
+
+static void under_filter(int (*sets)(void)) {
     is_direct_and_safe();
     CHECK(lseek(fd, 10, SEEK_SET) == 10 && read(fd, buffer, 10) == 10);
-    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
+    CHECK(sets() == 0);
     int is_right = read(fd, buffer, 10) == 10 && memcmp(buffer, expected + 20, 10) == 0;
     is_right = is_right && write(fd, expected + 30, 10) == 10 && read(fd, buffer, 10) == 10;
     syscall(SYS_exit, !(is_right && memcmp(buffer, expected + 40, 10) == 0));
 }
 
+static void under_seccomp(void) { under_filter(filter_by_library); }
+static void under_seccomp_by_prctl(void) { under_filter(filter_by_prctl); }
+static void under_seccomp_by_call(void) { under_filter(filter_by_seccomp); }
+
 static const struct { const char *name; void (*check)(void); } checks[] = {
     {"jump", after_jump}, {"context", after_context}, {"old", after_old_functions}, {"handler", after_handler},
     {"stack", on_small_stack}, {"alternate", on_stack_of_program}, {"sent", sent_while_reading},
-    {"size", behind_limit}, {"ulimit", behind_ulimit}, {"seccomp", under_seccomp}, {"coroutine", after_coroutine},
+    {"size", behind_library_limit}, {"size-call", behind_call_limit}, {"size-process", behind_process_limit},
+    {"ulimit", behind_ulimit}, {"seccomp", under_seccomp}, {"seccomp-prctl", under_seccomp_by_prctl},
+    {"seccomp-call", under_seccomp_by_call}, {"coroutine", after_coroutine},
     {"exchange", exchange}, {"library", loads_library},
 };
 

@@ -312,6 +312,12 @@ pub(super) extern "C" fn before_syscall(number: c_long, a: usize, b: usize) {
     const RT_SIGPROCMASK: c_long = 14;
     const PRCTL: c_long = 157;
     const SECCOMP: c_long = 317;
+    const SETRLIMIT: c_long = 160;
+    const PRLIMIT64: c_long = 302;
+    let is_size = |resource: usize| resource as u32 == process::RLIMIT_FSIZE;
+    if (number == SETRLIMIT && is_size(a)) || (number == PRLIMIT64 && is_size(b)) {
+        process::limit_size();
+    }
     match number {
         CLOSE => forget(a as Fd),
         DUP2 | DUP3 => {
