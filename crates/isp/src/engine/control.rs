@@ -68,9 +68,22 @@ impl Control {
         if stop() { Err(cancelled()) } else { Ok(()) }
     }
 
+    /// Counts the time of a processor that another thread has used for the instruction.
+    pub(crate) fn count_cpu(&self, ns: u64) {
+        self.counters.cpu_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
     /// Counts bytes that were read.
     pub(crate) fn count_bytes(&self, bytes: u64) {
         self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Control {
+    /// Creates the control of an instruction that no engine executes.
+    pub(crate) fn of(ticket: &Ticket) -> Self {
+        Self::new(Arc::default(), ticket.clone())
     }
 }
 

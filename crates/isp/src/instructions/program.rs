@@ -246,7 +246,8 @@ impl Operation for Execution {
         let began = Instant::now();
         let counts_fuel = self.budget.grant().fuel.is_some();
         let bytes_max = self.control.options().programs.module_bytes_max;
-        let (compiled, was_compiled) = self.programs.load(&*self.module, counts_fuel, bytes_max)?;
+        let (compiled, was_compiled) =
+            self.programs.load(&self.control, &*self.module, counts_fuel, bytes_max)?;
         if self.argument.is_some() && !compiled.takes_argument {
             return Err(Failure::invalid(
                 "the program takes no \"argument\": it does not export the function \"start\"",

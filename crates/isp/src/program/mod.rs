@@ -5,6 +5,7 @@
 //! `docs/reference/isp.md` documents the functions of a program and of the engine.
 
 mod abi;
+mod background;
 mod compile;
 mod cost;
 mod host;
@@ -19,8 +20,10 @@ pub use limits::ProgramLimits;
 pub(crate) use limits::{Budget, FUEL_MAX};
 pub(crate) use ticker::Running;
 
+use crate::engine::Control;
 use crate::outcome::Failure;
 use crate::source::Source;
+use background::Compilations;
 use compile::Compilers;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -40,6 +43,7 @@ pub(crate) struct Programs {
     compilers: OnceLock<Compilers>,
     /// The module that was used last is the last one.
     cache: Mutex<VecDeque<(Key, Arc<Compiled>)>>,
+    compilations: Compilations,
 }
 
 impl std::fmt::Debug for Programs {
@@ -50,8 +54,13 @@ impl std::fmt::Debug for Programs {
 
 impl Programs {
     /// Reads a module, and compiles it unless its compiled form is cached. Returns `true` if it compiled.
+    ///
+    /// # Errors
+    /// The module cannot be read, or is no program. The instruction was cancelled: the module is compiled to
+    /// the end without it.
     pub(crate) fn load(
-        &self,
+        self: &Arc<Self>,
+        control: &Control,
         module: &dyn Source,
         counts_fuel: bool,
         bytes_max: usize,
@@ -61,16 +70,26 @@ impl Programs {
         if let Some(found) = self.cached(&key) {
             return Ok((found, false));
         }
-        let compiled = Arc::new(self.compilers()?.compile(&bytes, counts_fuel)?);
+        let programs = Arc::clone(self);
+        let (compiled, cpu_ns) = self.compilations.run(control, move || {
+            let compiled = Arc::new(programs.compilers()?.compile(&bytes, counts_fuel)?);
+            programs.keep(key, &compiled);
+            Ok(compiled)
+        })?;
+        control.count_cpu(cpu_ns);
+        Ok((compiled, true))
+    }
+
+    /// Puts a compiled form into the cache.
+    fn keep(&self, key: Key, compiled: &Arc<Compiled>) {
         let mut cache = self.cache.lock();
         cache.retain(|(other, _)| *other != key);
-        cache.push_back((key, Arc::clone(&compiled)));
+        cache.push_back((key, Arc::clone(compiled)));
         let mut total: usize = cache.iter().map(|(_, module)| module.bytes()).sum();
         while cache.len() > CACHED_MODULES || total > CACHED_MODULE_BYTES {
             let Some((_, oldest)) = cache.pop_front() else { break };
             total -= oldest.bytes();
         }
-        Ok((compiled, true))
     }
 
     fn cached(&self, key: &Key) -> Option<Arc<Compiled>> {
