@@ -61,6 +61,23 @@ impl<M: Medium> Fs<M> {
         self.make_durable()
     }
 
+    /// Returns the usage, with contents on the medium or placed.
+    fn usage_on_medium(&self) -> Usage {
+        let counters = self.journal.counters();
+        let (blocks, blocks_free) = match &self.placed {
+            Some(placed) => (placed.capacity(), placed.free_blocks()),
+            None => (self.geometry.data_blocks, self.free_blocks()),
+        };
+        Usage {
+            block_bytes: BLOCK as u32,
+            blocks,
+            blocks_free,
+            inodes: self.geometry.inodes,
+            inodes_free: self.geometry.inodes - counters.inodes,
+            name_max: NAME_MAX as u32,
+        }
+    }
+
     /// Makes all changes durable that are in the medium and in placed contents.
     pub(crate) fn make_durable(&self) -> Result<()> {
         if self.placed.is_some() {
@@ -81,19 +98,7 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn usage(&self) -> Result<Usage> {
-        let counters = self.journal.counters();
-        let (blocks, blocks_free) = match &self.placed {
-            Some(placed) => (placed.capacity(), placed.free_blocks()),
-            None => (self.geometry.data_blocks, self.free_blocks()),
-        };
-        self.usage_external(self.usage_reclaimable(Usage {
-            block_bytes: BLOCK as u32,
-            blocks,
-            blocks_free,
-            inodes: self.geometry.inodes,
-            inodes_free: self.geometry.inodes - counters.inodes,
-            name_max: NAME_MAX as u32,
-        }))
+        self.usage_external(self.usage_with_reclaimable(|| self.usage_on_medium()))
     }
 
     fn lookup(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -148,16 +153,7 @@ impl<M: Medium> FileSystem for Fs<M> {
     }
 
     fn write(&self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
-        let node = self.node(ino)?;
-        let written = self.with_space(|| self.write_node(&node, at, data))?;
-        if written == data.len() || !self.reclaim_removed() {
-            return Ok(written);
-        }
-        match self.write_node(&node, at + written as u64, &data[written..]) {
-            Ok(more) => Ok(written + more),
-            // The next write reports it.
-            Err(_) => Ok(written),
-        }
+        self.write_with_space(&*self.node(ino)?, at, data)
     }
 
     fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)> {

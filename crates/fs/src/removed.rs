@@ -11,18 +11,28 @@ use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::sync::Mutex;
 use crate::types::{Ino, InodeType, LookedUp, Usage};
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
+
+/// Maximum size of a file with contents in a content store that is kept, in sectors of 512 bytes: 64 KiB.
+const KEPT_SECTORS_MAX: u64 = 128;
+/// Number of times that the usage is computed again because files were freed meanwhile.
+const USAGE_TRIES: usize = 16;
+
+/// Nodes by inode number. The hasher has a fixed seed, as that of [`NodeCache`](crate::inode::NodeCache).
+type Nodes = HashMap<Ino, Arc<Node>, FixedState>;
 
 /// Inodes without links that are not freed yet, because somebody has looked them up.
 #[derive(Default)]
 pub(crate) struct RemovedInodes {
     /// Returns `true` for numbers that somebody has looked up.
     looked_up: OnceLock<LookedUp>,
-    kept: Mutex<HashMap<Ino, Arc<Node>, foldhash::fast::FixedState>>,
+    kept: Mutex<Nodes>,
     /// Number of inodes in `kept`, for a check without the lock.
     count: AtomicUsize,
+    forgotten: AtomicU64,
 }
 
 impl std::fmt::Debug for RemovedInodes {
@@ -49,10 +59,14 @@ impl RemovedInodes {
             return false;
         }
         self.change(|kept| kept.insert(node.ino, Arc::clone(node)));
-        // `take` reads the count after the last lookup was forgotten: it finds the inode, or this
+        // `find` reads the count after the last lookup was forgotten: it finds the inode, or this
         // thread finds that it was forgotten.
         fence(Ordering::SeqCst);
-        self.is_looked_up(node.ino) || self.change(|kept| kept.remove(&node.ino)).is_none()
+        let is_kept = self.is_looked_up(node.ino);
+        if !is_kept {
+            self.forget(node);
+        }
+        is_kept
     }
 
     /// Returns `true` if an inode is kept.
@@ -60,27 +74,39 @@ impl RemovedInodes {
         self.count.load(Ordering::Acquire) > 0 && self.kept.lock().contains_key(&ino)
     }
 
-    /// Keeps an inode no longer, and returns it if it was kept.
-    fn take(&self, ino: Ino) -> Option<Arc<Node>> {
+    /// Returns a kept inode.
+    fn find(&self, ino: Ino) -> Option<Arc<Node>> {
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.change(|kept| kept.remove(&ino))
+        self.kept.lock().get(&ino).cloned()
     }
 
-    fn change<T>(
-        &self,
-        change: impl FnOnce(&mut HashMap<Ino, Arc<Node>, foldhash::fast::FixedState>) -> T,
-    ) -> T {
+    /// Keeps an inode no longer. Its number may belong to another one meanwhile.
+    fn forget(&self, node: &Arc<Node>) {
+        self.change(|kept| {
+            if kept.get(&node.ino).is_some_and(|other| Arc::ptr_eq(other, node)) {
+                kept.remove(&node.ino);
+            }
+        });
+        self.forgotten.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the number of inodes that were freed or are no longer kept.
+    fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Nodes) -> T) -> T {
         let mut kept = self.kept.lock();
         let changed = change(&mut kept);
         self.count.store(kept.len(), Ordering::Release);
         changed
     }
 
-    /// Returns the kept files. Directories need no space for which it would be worth to end their use.
-    fn files(&self) -> Vec<Arc<Node>> {
+    /// Returns the kept inodes.
+    fn nodes(&self) -> Vec<Arc<Node>> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
@@ -88,9 +114,11 @@ impl RemovedInodes {
     }
 }
 
-/// Returns `true` if a kept inode can be freed for its space: a directory stays for those who work in it.
+/// Returns `true` if a kept inode can be freed for its space. Only files: the kernel opens directories,
+/// pipes, sockets and devices without a request, so they may be in use.
 fn is_reclaimable(node: &Node, state: &NodeState) -> bool {
-    !state.dead && state.inode.links == 0 && state.inode.kind != InodeType::Directory && !node.pinned()
+    let is_file = matches!(state.inode.kind, InodeType::File | InodeType::Symlink);
+    is_file && !state.dead && state.inode.links == 0 && !node.pinned()
 }
 
 impl<M: Medium> Fs<M> {
@@ -105,38 +133,67 @@ impl<M: Medium> Fs<M> {
     /// Frees a removed inode that nobody has looked up any more, unless it is pinned: the last unpin
     /// frees it then.
     pub(crate) fn free_forgotten(&self, ino: Ino) -> Result<()> {
-        let Some(node) = self.removed.take(ino) else { return Ok(()) };
+        let Some(node) = self.removed.find(ino) else { return Ok(()) };
         let mut state = node.state.write();
-        if state.dead || state.inode.links > 0 || node.pinned() {
-            return Ok(());
-        }
-        self.free_node(&node, &mut state, Txn::new())
+        let is_free = !state.dead && state.inode.links == 0 && !node.pinned();
+        let freed = if is_free { self.free_node(&node, &mut state, Txn::new()) } else { Ok(()) };
+        // Until now, others find the inode and wait for its space.
+        self.removed.forget(&node);
+        freed
+    }
+
+    /// Returns `true` if an inode may be kept. The contents of large files in a content store are freed with
+    /// the last name: others than the file system use the space of the store, and cannot reclaim it.
+    pub(crate) fn may_keep(&self, node: &Node, state: &NodeState) -> bool {
+        // Recovery has to find an inode that is kept.
+        let is_orphan = state.orphan.is_some() || self.orphans.lock().has_overflow();
+        let is_small = || self.attr_in(node, state).is_ok_and(|attr| attr.sectors <= KEPT_SECTORS_MAX);
+        is_orphan && (self.external(&state.inode).is_none() || node.pinned() || is_small())
     }
 
     /// Calls `operation`, again if it fails for lack of space or inodes that removed files have.
     pub(crate) fn with_space<T>(&self, operation: impl Fn() -> Result<T>) -> Result<T> {
+        let forgotten = self.removed.forgotten();
         match operation() {
-            Err(Error::NoSpace | Error::NoInode) if self.reclaim_removed() => operation(),
+            Err(Error::NoSpace | Error::NoInode) if self.reclaim_removed(forgotten) => operation(),
             other => other,
         }
     }
 
-    /// Frees all removed files that are not pinned, although somebody has looked them up. Returns `true`
-    /// if there were any.
-    pub(crate) fn reclaim_removed(&self) -> bool {
-        let mut any = false;
-        for node in self.removed.files() {
-            let mut state = node.state.write();
-            if is_reclaimable(&node, &state) && self.removed.take(node.ino).is_some() {
-                any |= self.free_node(&node, &mut state, Txn::new()).is_ok();
-            }
+    /// Writes to a file. Space of removed files is used before a write is short.
+    pub(crate) fn write_with_space(&self, node: &Node, at: u64, data: &[u8]) -> Result<usize> {
+        let forgotten = self.removed.forgotten();
+        let written = self.with_space(|| self.write_node(node, at, data))?;
+        if written == data.len() || !self.reclaim_removed(forgotten) {
+            return Ok(written);
         }
-        any
+        // The next write reports an error.
+        Ok(written + self.write_node(node, at + written as u64, &data[written..]).unwrap_or(0))
     }
 
-    /// Adds to `usage` the space of removed files, which is free for all who need it.
-    pub(crate) fn usage_reclaimable(&self, mut usage: Usage) -> Usage {
-        for node in self.removed.files() {
+    /// Frees all removed files that are not pinned, although somebody has looked them up. Returns `true`
+    /// if any were freed since `forgotten` were.
+    fn reclaim_removed(&self, forgotten: u64) -> bool {
+        for node in self.removed.nodes() {
+            let mut state = node.state.write();
+            if is_reclaimable(&node, &state) && self.free_node(&node, &mut state, Txn::new()).is_ok() {
+                self.removed.forget(&node);
+            }
+        }
+        self.removed.forgotten() != forgotten
+    }
+
+    /// Returns the usage that `own` returns, with the space of removed files as free: it is for all who
+    /// need it.
+    pub(crate) fn usage_with_reclaimable(&self, own: impl Fn() -> Usage) -> Usage {
+        let usage = || (self.removed.forgotten(), self.add_reclaimable(own()));
+        // Files that are freed meanwhile would be missing in both.
+        let stable = (0..USAGE_TRIES).map(|_| usage()).find(|(then, _)| self.removed.forgotten() == *then);
+        stable.unwrap_or_else(usage).1
+    }
+
+    fn add_reclaimable(&self, mut usage: Usage) -> Usage {
+        for node in self.removed.nodes() {
             let state = node.state.read();
             if is_reclaimable(&node, &state) {
                 usage.inodes_free += 1;

@@ -115,9 +115,7 @@ impl<M: Medium> Fs<M> {
     /// inode without names is freed, unless it is held open or looked up.
     pub(crate) fn commit_unlink(&self, node: &Arc<Node>, state: &mut NodeState, mut txn: Txn) -> Result<()> {
         if state.inode.links == 0 {
-            // Recovery has to find an inode that is kept.
-            let is_orphan = state.orphan.is_some() || self.orphans.lock().has_overflow();
-            let is_kept = is_orphan && self.removed.keep(node);
+            let is_kept = self.may_keep(node, state) && self.removed.keep(node);
             if !is_kept && !node.pinned() {
                 return self.truncate_blocks(node, state, txn, 0, AfterTruncate::Free);
             }

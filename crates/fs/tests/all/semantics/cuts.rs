@@ -50,7 +50,7 @@ fn s60_names_and_attributes_are_durable_when_the_call_returns() {
 fn what_was_looked_up_is_freed_after_a_power_loss() {
     let (medium, fs) = watched();
     let inodes = fs.usage().unwrap().inodes_free;
-    let f = scattered(&fs, "f", 40, 9);
+    let f = scattered(&fs, "f", 12, 9);
     fs.set_looked_up(Box::new(move |ino| ino == f));
     fs.unlink(ROOT, TOP, b"f").unwrap();
     assert!(fs.attr(f).is_ok());

@@ -1,7 +1,7 @@
 //! Removed inodes that somebody has looked up (S7).
 
 use super::*;
-use frit_fs::RenameMode;
+use frit_fs::{InodeType, RenameMode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,13 +61,19 @@ fn what_is_looked_up_needs_no_name() {
     assert_eq!(fs.attr(f).unwrap().links, 0);
     fs.unpin(f).unwrap();
     refused!(fs.attr(f), Stale);
-    // A directory stays for those who work in it, also if inodes are wanted.
+    // The kernel opens directories and pipes without a request: they stay, also if inodes are wanted.
     let d = directory(&fs, "d");
+    let pipe = NewInode { kind: InodeType::Fifo, mode: 0o600, rdev: 0, target: &[] };
+    let pipe = fs.create(ROOT, TOP, b"p", pipe).unwrap().ino;
     looked_up.set(d);
+    looked_up.set(pipe);
     fs.rmdir(ROOT, TOP, b"d").unwrap();
+    fs.unlink(ROOT, TOP, b"p").unwrap();
     while fs.create(ROOT, TOP, format!("h{}", space(&fs).1).as_bytes(), NewInode::file(0o600)).is_ok() {}
-    assert_eq!(fs.attr(d).unwrap().links, 0);
+    assert_eq!((fs.attr(d).unwrap().links, fs.attr(pipe).unwrap().links), (0, 0));
+    looked_up.forget(&fs, pipe);
     looked_up.forget(&fs, d);
+    refused!(fs.attr(pipe), Stale);
     refused!(fs.attr(d), Stale);
     assert_clean(&fs.close().unwrap());
 }
@@ -96,6 +102,47 @@ fn what_is_looked_up_gives_its_space_to_those_who_need_it() {
     let end = fs.attr(next).unwrap().size;
     assert_eq!(fs.write(next, end, &[8; 8 * BLOCK as usize]).unwrap(), 8 * BLOCK as usize);
     assert_clean(&fs.close().unwrap());
+}
+
+#[test]
+fn space_that_is_being_freed_is_free() {
+    if image_only("space for contents depends on the pool") {
+        return;
+    }
+    let fs = fresh(16 << 20);
+    let looked_up = LookedUp::of(&fs);
+    file(&fs, "first");
+    let before = space(&fs);
+    for _ in 0..100 {
+        let f = scattered(&fs, "f", 1000, 7);
+        looked_up.set(f);
+        fs.unlink(ROOT, TOP, b"f").unwrap();
+        std::thread::scope(|threads| {
+            let forget = threads.spawn(|| looked_up.forget(&fs, f));
+            while !forget.is_finished() {
+                assert_eq!(space(&fs), before);
+            }
+        });
+    }
+}
+
+#[test]
+fn large_files_of_a_pool_are_freed_with_their_name() {
+    let fs = fresh(1 << 20);
+    let looked_up = LookedUp::of(&fs);
+    let (small, large) = (file(&fs, "small"), file(&fs, "large"));
+    write(&fs, small, 0, &[1; 60_000]);
+    write(&fs, large, 0, &[2; 70_000]);
+    looked_up.set(small);
+    looked_up.set(large);
+    fs.unlink(ROOT, TOP, b"small").unwrap();
+    fs.unlink(ROOT, TOP, b"large").unwrap();
+    assert_eq!(contents(&fs, small), [1; 60_000]);
+    if image_only("a file in an image is kept") {
+        refused!(fs.attr(large), Stale);
+    } else {
+        assert_eq!(contents(&fs, large), [2; 70_000]);
+    }
 }
 
 #[test]
