@@ -5,6 +5,7 @@ mod stepping;
 
 use crate::instructions::Words;
 use crate::outcome::Failure;
+use crate::scan::StepTime;
 use crate::text::{Keys, shortened};
 use lines::without_line_feeds;
 use regex_automata::Input;
@@ -133,6 +134,11 @@ impl Matcher {
     /// Returns `true` if a search of one chunk can take long.
     pub(crate) fn is_complex(&self) -> bool {
         self.states > COMPLEX
+    }
+
+    /// Returns the time that a search of one chunk can take.
+    pub(crate) fn step_time(&self) -> StepTime {
+        if self.is_complex() { StepTime::Long } else { StepTime::Short }
     }
 
     /// Returns the largest range that the caller's thread searches itself.

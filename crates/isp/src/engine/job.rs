@@ -12,7 +12,7 @@ use super::Request;
 use super::control::{Control, cancelled, cpu_ns};
 use super::pool::{Step, Steps};
 use crate::outcome::{Failure, Status};
-use crate::scan::{self, Begin, Flow, Operation, Role};
+use crate::scan::{self, Begin, Flow, Operation, Role, StepTime};
 use parking_lot::{Mutex, MutexGuard};
 use state::{Phase, State};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl<O: Operation> Job<O> {
     ) -> Result<(O::Results, Flow), Failure> {
         let begin = state.range.start + part * state.part_bytes;
         let end = begin.saturating_add(state.part_bytes).min(state.range.end);
-        let range = state.range.clone();
+        let (range, sequential) = (state.range.clone(), state.sequential);
         MutexGuard::unlocked(state, || {
             guarded(|| {
                 let mut reader = self.reader(range.clone());
@@ -103,7 +103,7 @@ impl<O: Operation> Job<O> {
                     &mut reader,
                     &(begin..end),
                     &range,
-                    record_max,
+                    (record_max, sequential),
                 )?;
                 Ok((results, flow))
             })
@@ -230,5 +230,9 @@ impl<O: Operation> Steps for Job<O> {
 
     fn cancel(&self) {
         self.control.ticket.cancel();
+    }
+
+    fn step_time(&self) -> StepTime {
+        self.operation.step_time()
     }
 }

@@ -4,6 +4,7 @@ use super::control::cancelled;
 use super::priority;
 use crate::foreground::{Foreground, RECENT};
 use crate::outcome::{Failure, Status};
+use crate::scan::StepTime;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(super) trait Steps: Send + Sync {
     fn step(&self) -> Step;
     /// Requests an early end.
     fn cancel(&self);
+    /// Returns the time that a step can take.
+    fn step_time(&self) -> StepTime;
 }
 
 /// A thread whose step lasts longer is stuck: in a program, or in a search that takes long for each byte.
@@ -35,6 +38,10 @@ const STUCK: Duration = Duration::from_millis(50);
 const STUCK_BESIDE_REQUESTS: Duration = Duration::from_secs(1);
 /// Maximum number of threads beside the usual ones, which work while those are stuck.
 const SPARE_THREADS: usize = 16;
+/// Number of them that steps of [`StepTime::Endless`] leave to others.
+const SPARE_BESIDE_ENDLESS: usize = 8;
+/// Number of them that steps of [`StepTime::Long`] leave to others.
+const SPARE_BESIDE_LONG: usize = 4;
 
 /// Threads and their jobs. If all threads are stuck, another one processes the jobs that have none, so that a few
 /// long steps do not hold up the instructions of others.
@@ -64,6 +71,7 @@ struct Entry {
     job: Arc<dyn Steps>,
     /// Number of threads in a step of it.
     threads: usize,
+    time: StepTime,
 }
 
 impl State {
@@ -73,9 +81,29 @@ impl State {
         self.begun.get(..before).is_some_and(|all| all.iter().all(is_stuck))
     }
 
+    /// Returns the longest step that a further thread may begin, if `threads` are the usual ones: the others
+    /// have to find threads as well.
+    fn longest_step(&self, threads: usize) -> StepTime {
+        let busy = |time: StepTime| {
+            let entries = self.jobs.iter().filter(|entry| entry.time >= time);
+            entries.map(|entry| entry.threads).sum::<usize>()
+        };
+        let most = threads + SPARE_THREADS;
+        if busy(StepTime::Long) >= most - SPARE_BESIDE_LONG {
+            StepTime::Short
+        } else if busy(StepTime::Endless) >= most - SPARE_BESIDE_ENDLESS {
+            StepTime::Long
+        } else {
+            StepTime::Endless
+        }
+    }
+
     /// Takes the next job in turn, or the next one that no thread has.
-    fn take(&mut self, without_threads: bool) -> Option<Arc<dyn Steps>> {
-        let at = self.jobs.iter().position(|entry| !without_threads || entry.threads == 0)?;
+    fn take(&mut self, without_threads: bool, longest: StepTime) -> Option<Arc<dyn Steps>> {
+        let at = self
+            .jobs
+            .iter()
+            .position(|entry| (!without_threads || entry.threads == 0) && entry.time <= longest)?;
         let mut entry = self.jobs.remove(at)?;
         entry.threads += 1;
         let job = Arc::clone(&entry.job);
@@ -118,7 +146,8 @@ impl Pool {
                 Ok(()) => {}
             }
         }
-        state.jobs.push_back(Entry { job, threads: 0 });
+        let time = job.step_time();
+        state.jobs.push_back(Entry { job, threads: 0, time });
         state.changes += 1;
         drop(state);
         self.work.notify_all();
@@ -174,7 +203,8 @@ impl Pool {
             let mut worked = false;
             for _ in 0..state.jobs.len() {
                 // Jobs take turns, so a short one does not wait for the end of a long one.
-                let Some(job) = state.take(!is_usual) else { break };
+                let longest = state.longest_step(self.threads);
+                let Some(job) = state.take(!is_usual, longest) else { break };
                 let step = self.step(&mut state, index, &job);
                 match step {
                     Step::Worked => worked = true,

@@ -8,7 +8,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
 use crate::records::{Cell, Condition, Decoder, Format, Table};
-use crate::scan::{Begin, Flow, Head, Operation, Role, Unit, View};
+use crate::scan::{Begin, Flow, Head, Operation, Role, StepTime, Unit, View};
 use crate::text::Keys;
 use accumulated::Accumulated;
 use hashbrown::HashMap;
@@ -195,15 +195,15 @@ impl Operation for Aggregation {
     type Results = (Decoder, Groups);
 
     fn unit(&self) -> Unit {
-        Unit::Lines
+        self.table.unit()
     }
 
     fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
         self.table.prepare(head)
     }
 
-    fn detached(&self) -> bool {
-        self.table.is_expensive()
+    fn step_time(&self) -> StepTime {
+        self.table.step_time()
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {

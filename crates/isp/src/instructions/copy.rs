@@ -5,7 +5,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::{Control, Start};
 use crate::matcher::{Matcher, Pattern};
 use crate::outcome::{Failure, Status};
-use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::scan::{Begin, Flow, Operation, Role, StepTime, Unit, View};
 use crate::source::{Destination, Target};
 use crate::text::Keys;
 use serde::Serialize;
@@ -180,6 +180,10 @@ impl Operation for Copying {
     // in the other direction, and a commit of the target may need it.
     fn detached(&self) -> bool {
         true
+    }
+
+    fn step_time(&self) -> StepTime {
+        self.matcher.step_time()
     }
 
     fn begin(&self, begin: Begin) -> Copied {

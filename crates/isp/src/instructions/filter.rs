@@ -4,7 +4,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::{Control, Start};
 use crate::matcher::{Check, Matcher, Pattern, without_line_feed};
 use crate::outcome::Failure;
-use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::scan::{Begin, Flow, Operation, Role, StepTime, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
@@ -161,8 +161,8 @@ impl Operation for Search {
         Unit::Lines
     }
 
-    fn detached(&self) -> bool {
-        self.matcher.is_complex()
+    fn step_time(&self) -> StepTime {
+        self.matcher.step_time()
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {

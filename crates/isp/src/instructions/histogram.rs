@@ -6,7 +6,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
 use crate::records::{Cell, Condition, Decoder, Format, Table};
-use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
+use crate::scan::{Begin, Flow, Head, Operation, StepTime, Unit, View};
 use crate::text::Keys;
 use bins::{Bins, Place};
 use serde::Serialize;
@@ -160,15 +160,15 @@ impl Operation for OfField {
     type Results = (Decoder, HistogramAnswer);
 
     fn unit(&self) -> Unit {
-        Unit::Lines
+        self.table.unit()
     }
 
     fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
         self.table.prepare(head)
     }
 
-    fn detached(&self) -> bool {
-        self.table.is_expensive()
+    fn step_time(&self) -> StepTime {
+        self.table.step_time()
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {

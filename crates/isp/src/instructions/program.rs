@@ -4,7 +4,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::{Control, Start};
 use crate::outcome::{Failure, Status};
 use crate::program::{Budget, Compiled, Conditions, FUEL_MAX, Instance, Programs, Running, Stop, ViewUnit};
-use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
+use crate::scan::{Begin, Flow, Head, Operation, StepTime, Unit, View};
 use crate::source::{Source, Target};
 use crate::text::Keys;
 use serde::Serialize;
@@ -234,8 +234,8 @@ impl Operation for Execution {
         self.prepared.get().is_none_or(|prepared| !prepared.compiled.parallel)
     }
 
-    fn detached(&self) -> bool {
-        true
+    fn step_time(&self) -> StepTime {
+        StepTime::Endless
     }
 
     fn inline_bytes(&self, _: u64) -> u64 {

@@ -4,7 +4,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::{Control, Start};
 use crate::matcher::{Matcher, Pattern, without_line_feed};
 use crate::outcome::Failure;
-use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::scan::{Begin, Flow, Operation, Role, StepTime, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
@@ -93,8 +93,8 @@ impl Operation for Search {
     }
 
     /// Each match of a line can be found only at its end, so a long line can take very long.
-    fn detached(&self) -> bool {
-        true
+    fn step_time(&self) -> StepTime {
+        StepTime::Long
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {

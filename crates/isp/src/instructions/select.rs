@@ -5,7 +5,7 @@ use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
 use crate::records::{Condition, Decoder, Format, Record, Table};
-use crate::scan::{Begin, Flow, Head, Operation, Unit, View};
+use crate::scan::{Begin, Flow, Head, Operation, StepTime, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
@@ -102,15 +102,15 @@ impl Operation for Selection {
     type Results = Selected;
 
     fn unit(&self) -> Unit {
-        Unit::Lines
+        self.table.unit()
     }
 
     fn prepare(&self, head: &dyn Head) -> Result<(), Failure> {
         self.table.prepare(head)
     }
 
-    fn detached(&self) -> bool {
-        self.table.is_expensive()
+    fn step_time(&self) -> StepTime {
+        self.table.step_time()
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {

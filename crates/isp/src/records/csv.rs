@@ -54,6 +54,10 @@ impl CsvReader {
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => return Ok(()),
                 ReadRecordResult::OutputFull => grow(&mut self.fields, self.begin)?,
                 ReadRecordResult::OutputEndsFull => grow(&mut self.ends, self.begin)?,
+                // The room that the reader has asked for.
+                ReadRecordResult::Record if self.bytes_used.max(self.ends_used) > RECORD_MAX => {
+                    return Err(too_long(self.begin));
+                }
                 ReadRecordResult::Record => {
                     let record = CsvRecord { fields: &self.fields, ends: &self.ends[..self.ends_used] };
                     let go_on = each(&record)?;
@@ -67,18 +71,20 @@ impl CsvReader {
     }
 }
 
+fn too_long(begin: Option<u64>) -> Failure {
+    let message = format!(
+        "the record of CSV at byte {} has more than {RECORD_MAX} bytes or fields; this happens also if a quote is \
+         not closed",
+        begin.unwrap_or_default()
+    );
+    Failure::new(Status::RecordTooLong, message)
+}
+
 fn grow<T: Clone + Default>(buffer: &mut Vec<T>, begin: Option<u64>) -> Result<(), Failure> {
     // The reader asks for room behind the last byte before it sees the end of the record.
     const LEN_MAX: usize = RECORD_MAX + 1;
     if buffer.len() == LEN_MAX {
-        return Err(Failure::new(
-            Status::RecordTooLong,
-            format!(
-                "the record of CSV at byte {} has more than {RECORD_MAX} bytes or fields; this happens also if a \
-                 quote is not closed",
-                begin.unwrap_or_default()
-            ),
-        ));
+        return Err(too_long(begin));
     }
     buffer.resize(LEN_MAX.min(buffer.len() * 2), T::default());
     Ok(())

@@ -5,7 +5,7 @@ use super::json::{JsonFields, JsonValues};
 use super::{Cell, Condition, Format, Test};
 use crate::engine::Control;
 use crate::outcome::{Failure, Status};
-use crate::scan::{Begin, Flow, Head, View};
+use crate::scan::{Begin, Flow, Head, StepTime, Unit, View};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
@@ -87,14 +87,23 @@ impl Table {
         Ok(())
     }
 
+    /// Units of the views.
+    pub(crate) fn unit(&self) -> Unit {
+        if self.format == Format::JsonLines { Unit::Lines } else { Unit::Records }
+    }
+
     /// Number of fields and conditions.
     fn cost(&self) -> usize {
         self.fields.len() + self.tests.len()
     }
 
-    /// Returns `true` if a view takes long.
-    pub(crate) fn is_expensive(&self) -> bool {
-        self.cost() > EXPENSIVE || self.tests.iter().any(Test::is_expensive)
+    /// Returns the time that a view can take.
+    pub(crate) fn step_time(&self) -> StepTime {
+        if self.cost() > EXPENSIVE || self.tests.iter().any(Test::is_expensive) {
+            StepTime::Long
+        } else {
+            StepTime::Short
+        }
     }
 
     /// Returns the largest range that the caller's thread scans itself.

@@ -9,6 +9,7 @@ mod windows;
 
 use crate::instructions::Answer;
 use crate::outcome::Failure;
+use lines::LongLine;
 use std::ops::Range;
 
 /// Things that an operation needs undivided.
@@ -21,6 +22,9 @@ pub(crate) enum Unit {
     },
     /// Lines with their line feed. The last one may have none.
     Lines,
+    /// Lines that may not be records. The range is scanned as one part if one of them is too long, and such
+    /// lines are in several views then.
+    Records,
     /// Blocks of a size. The last one may be shorter.
     Blocks(usize),
 }
@@ -48,6 +52,17 @@ pub(crate) enum Flow {
     Overflow,
     /// The data cannot be divided. The range is scanned again as one part.
     Sequential,
+}
+
+/// Time that the processing of a view can take.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum StepTime {
+    /// In proportion to its bytes.
+    Short,
+    /// Up to minutes, for long lines.
+    Long,
+    /// Without a bound, in a program of a user.
+    Endless,
 }
 
 /// Role of a set of results.
@@ -83,10 +98,15 @@ pub(crate) trait Operation: Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if views may take long, read the source themselves, or write a file: views are copies then, so
-    /// that they hold no lock of the source.
+    /// Returns `true` if views are copies, so that they hold no lock of the source: they may take long, read the
+    /// source themselves, or write a file.
     fn detached(&self) -> bool {
-        false
+        self.step_time() > StepTime::Short
+    }
+
+    /// Returns the time that a view can take.
+    fn step_time(&self) -> StepTime {
+        StepTime::Short
     }
 
     /// Returns the largest range in bytes that the caller's thread scans itself. The thread cannot be
@@ -141,7 +161,7 @@ pub(crate) fn scan<O: Operation>(
     bytes: &mut dyn Bytes,
     part: &Range<u64>,
     range: &Range<u64>,
-    record_max: usize,
+    (record_max, sequential): (usize, bool),
 ) -> Result<Flow, Failure> {
     let mut flow = Flow::Continue;
     let mut view = |view: View<'_>| {
@@ -152,7 +172,13 @@ pub(crate) fn scan<O: Operation>(
     };
     match operation.unit() {
         Unit::Positions { overlap } => windows::scan(bytes, part, range, overlap, &mut view)?,
-        Unit::Lines => lines::scan(bytes, part, range, record_max, &mut view)?,
+        Unit::Lines => _ = lines::scan(bytes, part, range, (record_max, LongLine::Refused), &mut view)?,
+        Unit::Records => {
+            let long = if sequential { LongLine::Divided } else { LongLine::Ends };
+            if !lines::scan(bytes, part, range, (record_max, long), &mut view)? {
+                return Ok(Flow::Sequential);
+            }
+        }
         Unit::Blocks(size) => blocks::scan(bytes, part, size, &mut view)?,
     }
     if flow == Flow::Continue { operation.end_of_part(results) } else { Ok(flow) }

@@ -295,6 +295,23 @@ fn a_change_during_the_scan_is_reported() {
 }
 
 #[test]
+fn a_failure_after_a_change_says_so() {
+    for (changes, fail_if_changed) in [(true, true), (true, false), (false, true)] {
+        let mut source = Pieces::new(vec![b'a'; 4000], &[]);
+        source.broken_at = Some(3000);
+        source.change_after = if changes { 5 } else { u64::MAX };
+        let mut request = request(Arc::new(source), words());
+        request.instruction.fail_if_changed = fail_if_changed;
+        let outcome = Setting::plain().engine().run(request);
+        let failure = outcome.result.clone().unwrap_err();
+        let expected = if changes && fail_if_changed { Status::Changed } else { Status::Io };
+        assert_eq!((failure.status, outcome.changed), (expected, changes));
+        assert_eq!(failure.message.contains("changed during the scan"), changes, "{failure}");
+        assert!(failure.message.contains("broken"), "{failure}");
+    }
+}
+
+#[test]
 fn what_fails_before_its_scan_has_not_changed() {
     let line = br#"{"select": ["none"], "format": "csv", "file": "x"}"#;
     let command = frit_isp::text::parse(line).unwrap().command;

@@ -33,8 +33,28 @@ fn size_text(record: &Record) -> String {
     record.size.map_or("-".into(), |size| size.to_string())
 }
 
-/// Writes CSV. A field has quotes if it needs them, or if `always` says so.
-fn csv(records: &[Record], always: bool, end: bool) -> Vec<u8> {
+/// Form of CSV.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// A field has quotes also if it needs none.
+    always: bool,
+    /// End of a record.
+    end: &'static str,
+    /// The last record has its end.
+    last: bool,
+    /// Lines may be longer than those of an engine.
+    long: bool,
+}
+
+fn form() -> impl Strategy<Value = Form> {
+    let end = prop_oneof![4 => Just("\n"), 1 => Just("\r\n"), 2 => Just("\r")];
+    let form = (proptest::bool::weighted(0.2), end, any::<bool>(), proptest::bool::weighted(0.3));
+    form.prop_map(|(always, end, last, long)| Form { always, end, last, long })
+}
+
+/// Writes CSV. A field has quotes if it needs them.
+fn csv(records: &[Record], form: Form) -> Vec<u8> {
+    let always = form.always;
     let field = |text: &str| {
         if always || text.contains([',', '"', '\n']) {
             format!("\"{}\"", text.replace('"', "\"\""))
@@ -45,9 +65,9 @@ fn csv(records: &[Record], always: bool, end: bool) -> Vec<u8> {
     let row =
         |record: &Record| [field(&record.host), field(&size_text(record)), field(&record.note)].join(",");
     let rows: Vec<_> = std::iter::once(NAMES.join(",")).chain(records.iter().map(row)).collect();
-    let mut text = rows.join("\n");
-    if end {
-        text.push('\n');
+    let mut text = rows.join(form.end);
+    if form.last {
+        text.push_str(form.end);
     }
     text.into_bytes()
 }
@@ -62,6 +82,14 @@ fn json_lines(records: &[Record], end: bool) -> Vec<u8> {
 fn whole(setting: &Setting) -> Setting {
     Setting { offset: 0, length: None, ..setting.clone() }
 }
+
+/// The same for CSV of a form.
+fn whole_for(form: Form, setting: &Setting) -> Setting {
+    let setting = whole(setting);
+    if form.long { Setting { line_bytes: 1, ..setting } } else { setting }
+}
+
+const LINES: Form = Form { always: false, end: "\n", last: true, long: false };
 
 const CSV: Format = Format::Csv { delimiter: b',', header: true };
 
@@ -108,10 +136,9 @@ fn groups(answer: &Answer) -> (Vec<Value>, u64) {
 proptest! {
     #[test]
     fn aggregates_of_csv(
-        records in records(), always in proptest::bool::weighted(0.2), end: bool, least in -20_i64..20,
-        setting in setting(),
+        records in records(), form in form(), least in -20_i64..20, setting in setting(),
     ) {
-        let answer = whole(&setting).answer(&csv(&records, always, end), aggregate("size", CSV, least));
+        let answer = whole_for(form, &setting).answer(&csv(&records, form), aggregate("size", CSV, least));
         prop_assert_eq!(groups(&answer), (naive_groups(&records, least), 0));
     }
 
@@ -124,7 +151,7 @@ proptest! {
 
     #[test]
     fn selected_fields_of_csv(
-        records in records(), always in proptest::bool::weighted(0.2), end: bool,
+        records in records(), form in form(),
         limit in proptest::option::of(0_u64..10), setting in setting(),
     ) {
         let select = Select {
@@ -141,7 +168,7 @@ proptest! {
         let payload: String =
             kept.iter().map(|record| format!("{},{}\n", quoted(&record.note), quoted(&record.host))).collect();
         let expected = SelectAnswer { records: kept.len() as u64, invalid: 0, payload: payload.into_bytes() };
-        let answer = whole(&setting).answer(&csv(&records, always, end), Command::Select(select));
+        let answer = whole_for(form, &setting).answer(&csv(&records, form), Command::Select(select));
         prop_assert_eq!(answer, Answer::Select(expected));
     }
 
@@ -218,7 +245,7 @@ proptest! {
                 Some(size) => counts[(size + 10) as usize * bins / 20] += 1,
             }
         }
-        let answer = whole(&setting).answer(&csv(&records, false, true), Command::Histogram(histogram));
+        let answer = whole(&setting).answer(&csv(&records, LINES), Command::Histogram(histogram));
         let Answer::Histogram(answer) = answer else { panic!("{answer:?}") };
         prop_assert_eq!(answer.bins, counts);
         prop_assert_eq!((answer.below, answer.above, answer.without), (below, above, without));
@@ -226,7 +253,7 @@ proptest! {
 
     #[test]
     fn groups_beyond_the_memory_are_cut(records in records(), setting in setting(), memory in 0_usize..4000) {
-        let outcome = whole(&setting).outcome(&csv(&records, false, true), aggregate("size", CSV, -20), memory);
+        let outcome = whole(&setting).outcome(&csv(&records, LINES), aggregate("size", CSV, -20), memory);
         let all = naive_groups(&records, -20);
         let (some, _) = groups(outcome.result.as_ref().unwrap());
         prop_assert_eq!(&some, &all[..some.len()]);
@@ -260,6 +287,22 @@ fn a_column_that_is_missing_is_named() {
     let failure = outcome.result.clone().unwrap_err();
     assert_eq!(failure.status, Status::Format);
     assert!(failure.message.contains("\"host\"") && failure.message.contains("a, b"), "{failure}");
+}
+
+#[test]
+fn records_of_csv_without_line_feeds_may_be_many() {
+    for record in ["12,345678\r", "\"1\n2\",345678\r"] {
+        let text = format!("a,b\r{}", record.repeat(400_000));
+        let count = Command::Aggregate(Aggregate {
+            compute: vec![(Compute::Count, "b".into())],
+            by: vec![],
+            format: CSV,
+            conditions: vec![],
+        });
+        let engine = Setting { chunk_bytes: 64 << 10, part_bytes: 1 << 20, ..Setting::plain() };
+        let (groups, _) = groups(&engine.answer(text.as_bytes(), count));
+        assert_eq!(groups[0]["records"], 400_000);
+    }
 }
 
 #[test]

@@ -99,7 +99,12 @@ pub(crate) struct Setting {
     pub(crate) sizes: Vec<usize>,
     pub(crate) offset: u64,
     pub(crate) length: Option<u64>,
+    /// Maximum length of a line. It is at least that of a chunk.
+    pub(crate) line_bytes: usize,
 }
+
+/// Length of lines that no test exceeds.
+const LONG_LINES: usize = 1 << 20;
 
 /// Settings with small parts, chunks and pieces, so that everything spans their borders.
 pub(crate) fn setting() -> impl Strategy<Value = Setting> {
@@ -113,13 +118,22 @@ pub(crate) fn setting() -> impl Strategy<Value = Setting> {
             sizes,
             offset,
             length,
+            line_bytes: LONG_LINES,
         },
     )
 }
 
 impl Setting {
     pub(crate) fn plain() -> Self {
-        Self { threads: 2, chunk_bytes: 64, part_bytes: 128, sizes: vec![], offset: 0, length: None }
+        Self {
+            threads: 2,
+            chunk_bytes: 64,
+            part_bytes: 128,
+            sizes: vec![],
+            offset: 0,
+            length: None,
+            line_bytes: LONG_LINES,
+        }
     }
 
     pub(crate) fn engine(&self) -> Engine {
@@ -130,7 +144,7 @@ impl Setting {
             part_bytes: self.part_bytes,
             // With one thread, short ranges are scanned by the thread of the test.
             inline_bytes: if self.threads == 1 { 256 } else { 0 },
-            record_bytes_max: 1 << 20,
+            record_bytes_max: self.line_bytes,
             result_bytes_max: 1 << 30,
             niceness: None,
             foreground: Arc::new(Foreground::new(Duration::from_millis(1))),

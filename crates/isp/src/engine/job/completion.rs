@@ -9,6 +9,31 @@ use crate::scan::Operation;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
+/// Returns the result of a scan of data that changed meanwhile.
+fn after_change<T>(result: Result<T, Failure>, fails: bool) -> Result<T, Failure> {
+    use Status::{Format, Io, OutOfFuel, OutOfMemory, OutOfTime, Program, RecordTooLong, Trap};
+    const CHANGED: &str = "the data changed during the scan";
+    // Others do not depend on the data.
+    let may_be_caused = |status| {
+        let of_data = [Io, RecordTooLong, Format, Trap, OutOfFuel, OutOfTime, OutOfMemory, Program];
+        of_data.contains(&status)
+    };
+    match result {
+        Ok(_) if fails => Err(Failure::new(
+            Status::Changed,
+            format!(
+                "{CHANGED}; give the instruction again, or without \"fail_if_changed\" for results of a mixture \
+                 of their states"
+            ),
+        )),
+        Err(Failure { status, message }) if may_be_caused(status) => {
+            let status = if fails { Status::Changed } else { status };
+            Err(Failure::new(status, format!("{CHANGED}, which may be the cause: {message}")))
+        }
+        other => other,
+    }
+}
+
 impl<O: Operation> Job<O> {
     /// Completes the instruction.
     pub(super) fn complete(&self, state: &mut MutexGuard<'_, State<O::Results>>) {
@@ -24,12 +49,8 @@ impl<O: Operation> Job<O> {
             let changed = version.is_some_and(|version| self.request.source.version() != version);
             let truncated = finished.as_ref().is_ok_and(|(_, truncated)| *truncated);
             let mut result = finished.map(|(answer, _)| answer);
-            if changed && self.request.instruction.fail_if_changed && result.is_ok() {
-                result = Err(Failure::new(
-                    Status::Changed,
-                    "the data changed during the scan; give the instruction again, or without \
-                     \"fail_if_changed\" for results of a mixture of their states",
-                ));
+            if changed {
+                result = after_change(result, self.request.instruction.fail_if_changed);
             }
             self.control.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
         });

@@ -38,6 +38,28 @@ fn a_program_that_loops_is_cancelled_at_once() {
 }
 
 #[test]
+fn programs_that_loop_leave_threads_to_other_instructions() {
+    for threads in [1, 2] {
+        let engine = Setting { threads, ..Setting::plain() }.engine();
+        compiled(&engine);
+        let endless: Vec<_> = (0..40).map(|_| submit(&engine)).collect();
+        std::thread::sleep(Duration::from_millis(200));
+        let line = br#"{"words": ["b"], "file": "x"}"#;
+        let words = frit_isp::text::parse(line).unwrap().command;
+        let line = br#"{"regex": "b+", "file": "x"}"#;
+        let regex = frit_isp::text::parse(line).unwrap().command;
+        for command in [words, regex] {
+            let mut request = request(looping(), Arc::new(Pieces::new(vec![b'b'; 100_000], &[])));
+            request.instruction.command = command;
+            let outcome = engine.submit(request).wait_for(Duration::from_secs(60));
+            assert_eq!(outcome.expect("a thread").status(), Status::Ok);
+        }
+        endless.iter().for_each(frit_isp::Ticket::cancel);
+        assert!(endless.iter().all(|ticket| ticket.wait().status() == Status::Cancelled));
+    }
+}
+
+#[test]
 fn an_engine_with_a_program_that_loops_can_be_dropped() {
     let engine = Setting::plain().engine();
     let tickets: Vec<_> = (0..3).map(|_| submit(&engine)).collect();
