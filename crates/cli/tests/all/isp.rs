@@ -194,6 +194,9 @@ fn wrong_arguments_are_named() {
     refused(&["isp", "program", module, "/proc/version"], "must be on the same mounted file system");
     refused(&["isp", "program", module, text], "is not in a mounted file system of frit");
     refused(&["isp", "query", &format!("{text}/x"), "x"], "is not a directory");
+    refused(&["isp", "query", at, "x"], "is a directory; name a file in it");
+    let memory = r#"{"words": ["x"], "file": "a.txt", "memory": -1}"#;
+    refused(&["isp", "run", "logs", memory, "--image", &image], "a whole number from 0 to 1073741824");
 }
 
 #[test]

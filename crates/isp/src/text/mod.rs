@@ -56,8 +56,8 @@ fn parse_with(
     let command = take_command(&mut keys)?;
     let file = target(&mut keys)?;
     let range = ByteRange { offset: keys.number("offset")?.unwrap_or(0), length: keys.number("length")? };
-    let memory_bytes = keys.size("memory")?.unwrap_or(MEMORY_BYTES_DEFAULT);
-    check_memory(memory_bytes)?;
+    let memory_bytes = keys.number_up_to("memory", MEMORY_BYTES_MAX as u64)?;
+    let memory_bytes = memory_bytes.map_or(MEMORY_BYTES_DEFAULT, |bytes| bytes as usize);
     let fail_if_changed = keys.flag("fail_if_changed")?;
     keys.finish()?;
     Ok(Instruction { command, file, range, memory_bytes, fail_if_changed })

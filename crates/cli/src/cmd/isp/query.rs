@@ -59,6 +59,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
+    // The directory of a mount is a file of another file system.
+    if args.image.image.is_none() && args.file.is_dir() {
+        return Err(miette!("{} is a directory; name a file in it", args.file.display()));
+    }
     let mut instruction = Map::new();
     instruction.insert("words".into(), json!(args.words));
     instruction.insert("positions".into(), json!(args.positions));
