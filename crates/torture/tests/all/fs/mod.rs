@@ -2,6 +2,7 @@
 
 mod against_kernel;
 mod kernel;
+mod looked_up;
 mod oracle;
 mod real;
 mod user;

@@ -1,5 +1,6 @@
 //! The file system on byte-addressable memory gives the same answers as the model.
 
+use super::looked_up::LookedUp;
 use frit_fs::{
     Allocate, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Mapped, Pool, check, check_pool,
 };
@@ -60,6 +61,19 @@ fn sequences_of_a_mount_are_as_the_model_has_them() {
 }
 
 /// Runs long sequences on a small medium. Some of them must fill it.
+#[test]
+fn sequences_with_inodes_that_are_looked_up_are_as_the_model_has_them() {
+    for seed in 0..60 {
+        let fs = LookedUp::new(fresh(LARGE));
+        if let Err(found) = run(seed, 600, &fs, &mounted()) {
+            let again = || -> Box<dyn FileSystem> { Box::new(LookedUp::new(fresh(LARGE))) };
+            let few = minimize(&found, &again, &mounted());
+            panic!("{} operations, of which these are needed:\n{few}", found.ops.len());
+        }
+        close_and_open(fs.into_inner(), seed);
+    }
+}
+
 fn until_full(rules: &Rules) {
     let (seeds, count) = (60, 2000);
     let is_full = |seed: &u64| run(*seed, count, &fresh(SMALL), rules).is_err();
