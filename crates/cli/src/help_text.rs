@@ -23,8 +23,9 @@ fn lines_of_help_are_broken_where_they_are_meant_to_be() {
     for (name, text) in texts {
         let lines: Vec<&str> = text.lines().collect();
         for (line, next) in lines.iter().zip(lines.iter().skip(1).chain([&""])) {
-            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
-            if is_prose(line) && !next.is_empty() {
+            let is_prose = !line.is_empty() && !line.starts_with(' ');
+            let is_title = line.ends_with(':') && next.starts_with(' ');
+            if is_prose && !is_title && !next.is_empty() {
                 wrong.push(format!("{name}: a paragraph is one line: {line}"));
             } else if line.starts_with(' ') && line.chars().count() > WIDTH {
                 wrong.push(format!("{name}: {} characters: {line}", line.chars().count()));

@@ -21,8 +21,8 @@ const TIME_TO_END: Duration = Duration::from_secs(2);
   frit unmount /mnt --lazy      at once, even while programs use it: open files stay usable
   frit unmount /mnt --save /other/copy.img   if the disk of the image is full or fails
 
-An image on a disk is synced first. If that fails the file system stays mounted, unless --force or --save is given:
-unsynced changes are only in memory. umount and fusermount3 -u neither sync nor wait for the image. \
+An image on a disk is synced first. If that fails, the file system stays mounted, because unsynced changes are only in \
+memory: --save writes them elsewhere, and --force drops them. umount and fusermount3 -u neither sync nor wait for the image. \
 See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Directory where it is mounted.
