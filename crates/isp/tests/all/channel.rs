@@ -121,7 +121,7 @@ fn errors_name_what_is_wrong_and_what_is_possible() {
         (r#"{"words":"a","file":"log.txt"}"#, "a list of strings"),
         (r#"{"words":[],"file":"log.txt"}"#, "1 to 64"),
         (r#"{"words":["a"],"offset":-1,"file":"log.txt"}"#, "\"offset\" is -1"),
-        (r#"{"words":["a"],"memory":9999999999,"file":"log.txt"}"#, "at most 1073741824"),
+        (r#"{"words":["a"],"memory":9999999999,"file":"log.txt"}"#, "from 0 to 1073741824"),
         (r#"{"checksum":"md5","file":"log.txt"}"#, "crc32c, crc64-nvme, sha256, xxh3, blake3"),
         (r#"{"select":["a"],"file":"log.txt"}"#, "\"format\" is missing"),
         (r#"{"select":["a"],"format":"xml","file":"log.txt"}"#, "\"csv\" or \"jsonl\""),
