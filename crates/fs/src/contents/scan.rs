@@ -214,7 +214,7 @@ impl<M: Medium> FileContents for OpenContents<M> {
             return Err(Error::Access);
         }
         while !data.is_empty() {
-            let len = self.fs.write_node(&self.node, at, data)?;
+            let len = self.fs.write_with_space(&self.node, at, data)?;
             at += len as u64;
             data = &data[len..];
         }

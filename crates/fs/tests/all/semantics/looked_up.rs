@@ -1,7 +1,7 @@
 //! Removed inodes that somebody has looked up (S7).
 
 use super::*;
-use frit_fs::{InodeType, RenameMode};
+use frit_fs::{InStorage, InodeType, RenameMode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -101,7 +101,14 @@ fn what_is_looked_up_gives_its_space_to_those_who_need_it() {
     fs.unlink(ROOT, TOP, b"new").unwrap();
     let end = fs.attr(next).unwrap().size;
     assert_eq!(fs.write(next, end, &[8; 8 * BLOCK as usize]).unwrap(), 8 * BLOCK as usize);
-    assert_clean(&fs.close().unwrap());
+    // Copies of the engine find it as well.
+    looked_up.set(next);
+    let last = file(&fs, "last");
+    fs.unlink(ROOT, TOP, b"next").unwrap();
+    let fs = Arc::new(fs);
+    Arc::clone(&fs).open_contents(ROOT, last, true).unwrap().write(0, &all).unwrap();
+    assert_eq!(contents(&*fs, last), all);
+    assert_clean(&Arc::into_inner(fs).unwrap().close().unwrap());
 }
 
 #[test]
