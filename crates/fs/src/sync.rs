@@ -25,6 +25,12 @@ mod shuttled {
     #[derive(Debug)]
     pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
+    impl<T: Default> Default for Mutex<T> {
+        fn default() -> Self {
+            Self::new(T::default())
+        }
+    }
+
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Self {
             Self(sync::Mutex::new(value))
