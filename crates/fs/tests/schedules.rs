@@ -124,6 +124,51 @@ fn three_operations_meet() {
     }
 }
 
+/// A file is removed while its last lookup is forgotten, others open it, and the usage is read.
+#[test]
+fn a_removed_file_is_freed_when_it_is_forgotten() {
+    use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    shuttle::check_random(
+        || {
+            let fs = fresh();
+            let file = fs.create(ROOT, Ino::ROOT, b"x", NewInode::file(0o644)).unwrap().ino;
+            fs.write(file, 0, &[1; 5000]).unwrap();
+            let looked_up = Arc::new(AtomicBool::new(true));
+            let is_looked_up = Arc::clone(&looked_up);
+            fs.set_looked_up(Box::new(move |ino| ino == file && is_looked_up.load(SeqCst)));
+            let free = fs.usage().unwrap().blocks_free;
+            let unlink = {
+                let fs = Arc::clone(&fs);
+                shuttle::thread::spawn(move || fs.unlink(ROOT, Ino::ROOT, b"x").unwrap())
+            };
+            let forget = {
+                let fs = Arc::clone(&fs);
+                shuttle::thread::spawn(move || {
+                    looked_up.store(false, SeqCst);
+                    fs.forgotten(file).unwrap();
+                })
+            };
+            let open = {
+                let fs = Arc::clone(&fs);
+                shuttle::thread::spawn(move || {
+                    if fs.pin(file).is_ok() {
+                        fs.read(file, 0, &mut [0; 100]).unwrap();
+                        fs.unpin(file).unwrap();
+                    }
+                })
+            };
+            let before = fs.usage().unwrap().blocks_free;
+            assert!(before == free || before == free + 2, "{before} and {free}");
+            [unlink, forget, open].into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(matches!(fs.attr(file), Err(Error::Stale)));
+            assert_eq!(fs.usage().unwrap().blocks_free, free + 2);
+            let report = check(fs.medium()).unwrap();
+            assert!(report.is_clean() && report.orphans == 0, "{report:#?}");
+        },
+        4 * TRIED,
+    );
+}
+
 /// An image on a disk that never fails. Its log is never read.
 struct InfallibleDisk(Mutex<Vec<u8>>);
 
