@@ -247,6 +247,7 @@ fn masks_stacks_and_limits_of_a_program_are_kept() {
         "stack",
         "alternate",
         "sent",
+        "large",
         "size",
         "size-call",
         "size-process",

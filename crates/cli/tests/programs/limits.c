@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -280,13 +281,30 @@ static void under_seccomp(void) { under_filter(filter_by_library); }
 static void under_seccomp_by_prctl(void) { under_filter(filter_by_prctl); }
 static void under_seccomp_by_call(void) { under_filter(filter_by_seccomp); }
 
+/* Reads that bypass the caches, also into memory that ends within them. */
+static void large_reads(void) {
+    char *whole = mmap(0, 4 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(whole != MAP_FAILED && munmap(whole + 3 * SIZE, SIZE) == 0);
+    is_direct_and_safe();
+    for (int shift = 0; shift < 130; shift += 13) {
+        memset(whole, 0, 3 * SIZE);
+        CHECK(pread(fd, whole + shift, SIZE, 0) == SIZE && memcmp(whole + shift, expected, SIZE) == 0);
+        CHECK(whole[shift + SIZE] == 0 && (shift == 0 || whole[shift - 1] == 0));
+        char *last = whole + 2 * SIZE + shift;
+        ssize_t got = pread(fd, last, SIZE, 0);
+        CHECK(shift == 0 ? got == SIZE : got > 0 && got <= SIZE - shift);
+        CHECK(memcmp(last, expected, got) == 0);
+    }
+    CHECK(pread(fd, whole + 3 * SIZE, SIZE, 0) == -1 && errno == EFAULT);
+}
+
 static const struct { const char *name; void (*check)(void); } checks[] = {
     {"jump", after_jump}, {"context", after_context}, {"old", after_old_functions}, {"handler", after_handler},
     {"stack", on_small_stack}, {"alternate", on_stack_of_program}, {"sent", sent_while_reading},
     {"size", behind_library_limit}, {"size-call", behind_call_limit}, {"size-process", behind_process_limit},
     {"ulimit", behind_ulimit}, {"seccomp", under_seccomp}, {"seccomp-prctl", under_seccomp_by_prctl},
     {"seccomp-call", under_seccomp_by_call}, {"coroutine", after_coroutine},
-    {"exchange", exchange}, {"library", loads_library},
+    {"exchange", exchange}, {"large", large_reads}, {"library", loads_library},
 };
 
 int main(int count, char **arguments) {

@@ -1,6 +1,6 @@
 //! Reads and writes of file data in the medium.
 
-use super::copy::{copy, copy_to_medium};
+use super::copy::{copy_from_medium, copy_to_medium};
 use super::files::{Open, Piece, Window, get};
 use super::mounts::Mount;
 use super::process;
@@ -235,7 +235,7 @@ fn copy_out(access: &Access, open: &Open, from: u64, into: *mut u8, len: usize) 
             None => break,
         };
         // SAFETY: the source is in the medium, or static; a bad target ends the copy.
-        let copied = unsafe { copy(into.wrapping_add(done), source, wanted) };
+        let copied = unsafe { copy_from_medium(into.wrapping_add(done), source, wanted) };
         done += copied;
         if copied < wanted {
             break;

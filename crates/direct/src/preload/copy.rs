@@ -51,6 +51,9 @@ unsafe extern "C" {
 
 /// Minimum length of writes with streaming stores, as in the library (`fs/src/medium/memory.rs`).
 const STREAM_FROM: usize = 32 << 10;
+/// Minimum length of reads with streaming stores: that of memcpy(3) of the GNU C library on the processor of
+/// `docs/results/speed.md`, where `rep movsb` into a buffer that is not aligned has a third of the speed.
+const STREAM_READS_FROM: usize = 1 << 20;
 
 /// Copies bytes; returns the number of bytes copied, which is lower if an address is not mapped.
 ///
@@ -62,13 +65,33 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) -> usize {
     len - unsafe { frit_direct_copy(to, from, len) }
 }
 
+/// Copies bytes from the medium to the program; long copies bypass the caches. Returns the number of bytes copied.
+///
+/// # Safety
+/// `from` is valid for reads of `len` bytes.
+#[inline]
+pub(super) unsafe fn copy_from_medium(to: *mut u8, from: *const u8, len: usize) -> usize {
+    // SAFETY: the caller's; a fault at the other address ends the copy.
+    unsafe { copy_streamed(to, from, len, STREAM_READS_FROM) }
+}
+
 /// Copies bytes to the medium; long copies bypass the caches. Returns the number of bytes copied.
 ///
 /// # Safety
 /// `to` is valid for writes of `len` bytes.
 #[inline]
 pub(super) unsafe fn copy_to_medium(to: *mut u8, from: *const u8, len: usize) -> usize {
-    if len < STREAM_FROM {
+    // SAFETY: the caller's; a fault at the other address ends the copy.
+    unsafe { copy_streamed(to, from, len, STREAM_FROM) }
+}
+
+/// Copies bytes, from `stream_from` bytes on with streaming stores.
+///
+/// # Safety
+/// One of the ranges is in the medium, and valid.
+#[inline]
+unsafe fn copy_streamed(to: *mut u8, from: *const u8, len: usize, stream_from: usize) -> usize {
+    if len < stream_from {
         // SAFETY: the caller's.
         return unsafe { copy(to, from, len) };
     }
