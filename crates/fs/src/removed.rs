@@ -32,6 +32,7 @@ pub(crate) struct RemovedInodes {
     kept: Mutex<Nodes>,
     /// Number of inodes in `kept`, for a check without the lock.
     count: AtomicUsize,
+    /// Number of inodes that were freed or are no longer kept.
     forgotten: AtomicU64,
 }
 
@@ -58,7 +59,7 @@ impl RemovedInodes {
         if !self.is_looked_up(node.ino) {
             return false;
         }
-        self.change(|kept| kept.insert(node.ino, Arc::clone(node)));
+        self.change(|kept| _ = kept.insert(node.ino, Arc::clone(node)));
         // `find` reads the count after the last lookup was forgotten: it finds the inode, or this
         // thread finds that it was forgotten.
         fence(Ordering::SeqCst);
@@ -93,16 +94,14 @@ impl RemovedInodes {
         self.forgotten.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns the number of inodes that were freed or are no longer kept.
     fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Nodes) -> T) -> T {
+    fn change(&self, change: impl FnOnce(&mut Nodes)) {
         let mut kept = self.kept.lock();
-        let changed = change(&mut kept);
+        change(&mut kept);
         self.count.store(kept.len(), Ordering::Release);
-        changed
     }
 
     /// Returns the kept inodes.

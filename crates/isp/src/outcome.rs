@@ -60,6 +60,10 @@ impl Failure {
         Self { status, message: message.into() }
     }
 
+    pub(crate) fn no_thread(error: &std::io::Error) -> Self {
+        Self::new(Status::Internal, format!("no thread can be started: {error}"))
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Status::Invalid, message)
     }

@@ -22,8 +22,8 @@ const TIME_TO_END: Duration = Duration::from_secs(2);
   frit unmount /mnt --save /other/copy.img   if the disk of the image is full or fails
 
 An image on a disk is synced first. If that fails, the file system stays mounted, because unsynced changes are only in \
-memory: --save writes them elsewhere, and --force drops them. umount and fusermount3 -u neither sync nor wait for the image. \
-See docs/guide/mount.md.")]
+memory: --save writes them elsewhere, and --force drops them. umount and fusermount3 -u neither sync nor wait for \
+the image. See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Directory where it is mounted.
     directory: PathBuf,

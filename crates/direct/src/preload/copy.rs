@@ -52,7 +52,7 @@ unsafe extern "C" {
 /// Minimum length of writes with streaming stores, as in the library (`fs/src/medium/memory.rs`).
 const STREAM_FROM: usize = 32 << 10;
 /// Minimum length of reads with streaming stores: that of memcpy(3) of the GNU C library on the processor of
-/// `docs/results/speed.md`, where `rep movsb` into a buffer that is not aligned has a third of the speed.
+/// `docs/results/speed.md`, where `rep movsb` into a buffer that is not aligned has half the speed.
 const STREAM_READS_FROM: usize = 1 << 20;
 
 /// Copies bytes; returns the number of bytes copied, which is lower if an address is not mapped.

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 /// Maximum number of inodes scanned at once, to bound the latency of a create.
 const SCAN_INODES_MAX: u64 = 4096;
-/// A number is reused after as many others were freed, at most. Whoever has looked it up finds out meanwhile, or holds it.
+/// A number is reused after as many others were freed, at most. Whoever has looked it up finds out meanwhile, or
+/// holds it.
 const OTHERS_BEFORE_REUSE: u64 = 64;
 /// Number of free numbers that are looked at while there are unused ones.
 const TRIES_MAX: usize = 64;

@@ -212,7 +212,7 @@ impl<O: Operation> Steps for Job<O> {
             step = Step::Worked;
         }
         state.busy -= 1;
-        self.control.counters.cpu_ns.fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
+        self.control.count_cpu(cpu_ns().saturating_sub(began));
         if state.busy > 0 {
             return if state.phase == Phase::Complete { Step::Finished } else { step };
         }

@@ -3,7 +3,7 @@
 use super::control::cancelled;
 use super::priority;
 use crate::foreground::{Foreground, RECENT};
-use crate::outcome::{Failure, Status};
+use crate::outcome::Failure;
 use crate::scan::StepTime;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -140,7 +140,7 @@ impl Pool {
         while state.handles.len() <= self.threads {
             match self.start_thread(&mut state) {
                 Err(error) if state.handles.is_empty() => {
-                    return Err(Failure::new(Status::Internal, format!("no thread can be started: {error}")));
+                    return Err(Failure::no_thread(&error));
                 }
                 Err(_) => break,
                 Ok(()) => {}

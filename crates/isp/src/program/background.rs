@@ -14,7 +14,7 @@ const COMPILATIONS_MAX: usize = 4;
 const POLL: Duration = Duration::from_millis(2);
 
 /// Number of compilations in progress.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Compilations(Arc<AtomicUsize>);
 
 /// Place of a compilation.
@@ -52,8 +52,7 @@ impl Compilations {
             // Nobody waits for it if the instruction was cancelled.
             let _ = sender.send((compiled, cpu_ns().saturating_sub(began)));
         });
-        compiling
-            .map_err(|error| Failure::new(Status::Internal, format!("no thread can be started: {error}")))?;
+        compiling.map_err(|error| Failure::no_thread(&error))?;
         loop {
             match result.recv_timeout(POLL) {
                 Ok((compiled, cpu_ns)) => return Ok((compiled?, cpu_ns)),

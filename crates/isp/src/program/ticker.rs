@@ -1,6 +1,6 @@
 //! Thread that interrupts programs at equal times, so that they yield and observe their limits.
 
-use crate::outcome::{Failure, Status};
+use crate::outcome::Failure;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -41,9 +41,8 @@ impl Ticker {
         if state.thread.is_none() {
             let (shared, engines) = (Arc::clone(&self.shared), self.engines.clone());
             let thread = std::thread::Builder::new().name("frit-isp-tick".into());
-            let thread = thread.spawn(move || tick(&shared, &engines)).map_err(|error| {
-                Failure::new(Status::Internal, format!("no thread can be started: {error}"))
-            })?;
+            let thread = thread.spawn(move || tick(&shared, &engines));
+            let thread = thread.map_err(|error| Failure::no_thread(&error))?;
             state.thread = Some(thread);
         }
         state.running += 1;

@@ -25,12 +25,6 @@ enum Added {
     TooLong,
 }
 
-impl Added {
-    fn after(go_on: bool) -> Self {
-        if go_on { Self::Continue } else { Self::Stopped }
-    }
-}
-
 /// Scans the lines that begin in `part`. A line begins at the start of the range and behind each line
 /// feed. Returns `false` if a line was too long, and the scan has ended with it.
 pub(super) fn scan(
@@ -125,7 +119,7 @@ impl LineViews {
             LongLine::Ends => Ok(Added::TooLong),
             LongLine::Divided => {
                 let go_on = self.end(each)? && each(View { at, bytes, starts: bytes.len() })?;
-                Ok(Added::after(go_on))
+                Ok(if go_on { Added::Continue } else { Added::Stopped })
             }
         }
     }
