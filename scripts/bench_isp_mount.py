@@ -13,6 +13,7 @@ Example:
 
 import argparse
 import contextlib
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -27,6 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 QUERIES = 8
 PIECE = 1 << 20
 INSTRUCTION = b'{"words": ["error", "warn"], "file": "big"}\n'
+# Begins instructions of an open command file (docs/reference/isp.md).
+BEGIN = 0x40044675
 FOREIGN = (
     "import os; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); text = bytes(1 << 28)\n"
     "while True: text.count(b'ab')"
@@ -44,6 +47,7 @@ def beside_queries(place):
     @contextlib.contextmanager
     def client():
         channel = os.open(place / ".isp", os.O_RDWR)
+        fcntl.ioctl(channel, BEGIN, bytes(4))
 
         def query():
             os.write(channel, INSTRUCTION)

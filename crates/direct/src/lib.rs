@@ -11,7 +11,7 @@ mod preload;
 pub mod segment;
 
 #[cfg(not(frit_preload))]
-pub use client::image_of;
+pub use client::{begin_instructions, image_of};
 
 /// The library for programs, a file for `LD_PRELOAD`. Empty on systems that it does not support.
 #[cfg(not(frit_preload))]

@@ -31,6 +31,12 @@ pub const LEASE: u32 = request(READ | WRITE, 0x73, size_of::<Lease>());
 /// Ends direct access to the file of the descriptor; answered by its size, a `u64`.
 pub const END: u32 = request(READ, 0x74, size_of::<u64>());
 
+/// Opens a command file for instructions of the process that opened it; the argument is a `u32`, 0 or [`SHARE`].
+/// No program sends it that does not mean a command file, such as one that copies files.
+pub const BEGIN: u32 = request(WRITE, 0x75, size_of::<u32>());
+/// Argument of [`BEGIN`]: other processes that have the descriptor give instructions as well.
+pub const SHARE: u32 = 1;
+
 /// Value of [`Info::status`] if direct access is possible. Otherwise `path` is the reason why not.
 pub const POSSIBLE: u32 = 0;
 

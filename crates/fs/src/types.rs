@@ -114,7 +114,7 @@ pub enum Overrides {
 }
 
 /// Identity of the user on whose behalf an operation runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// User ID, which becomes the owner of new inodes.
     pub uid: u32,

@@ -234,7 +234,7 @@ fn open_files(
         opcode::IOCTL => {
             let of: abi::IoctlIn = arguments.structure()?;
             let argument = arguments.bytes(of.in_size)?;
-            server.ioctl(request, node, of.cmd, argument, ReplyIoctl(answer));
+            server.ioctl(request, (node, FileHandle(of.fh)), of.cmd, argument, ReplyIoctl(answer));
         }
         _ => {
             let of: abi::CopyFileRangeIn = arguments.structure()?;

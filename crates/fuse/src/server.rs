@@ -325,9 +325,16 @@ pub trait Server: Send + Sync + 'static {
         reply.error(Errno::ENOSYS);
     }
 
-    /// Executes a command of ioctl(2) that encodes the size of its argument.
-    fn ioctl(&self, request: &Request, ino: INodeNo, command: u32, argument: &[u8], reply: ReplyIoctl) {
-        let _ = (request, ino, command, argument);
+    /// Executes a command of ioctl(2) that encodes the size of its argument, with the handle of the open file.
+    fn ioctl(
+        &self,
+        request: &Request,
+        of: (INodeNo, FileHandle),
+        command: u32,
+        argument: &[u8],
+        reply: ReplyIoctl,
+    ) {
+        let _ = (request, of, command, argument);
         reply.error(Errno::ENOSYS);
     }
 

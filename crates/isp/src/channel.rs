@@ -204,6 +204,12 @@ impl Channel {
         Ok(bytes)
     }
 
+    /// Returns `true` if an instruction was begun and is not complete.
+    #[must_use]
+    pub fn has_incomplete(&self) -> bool {
+        !self.state.lock().input.is_empty()
+    }
+
     /// Operations that would not block.
     #[must_use]
     pub fn readiness(&self) -> Readiness {

@@ -1,6 +1,8 @@
 //! `frit isp`: in-storage processing.
 
+mod begin;
 mod channel;
+mod command_file;
 mod enable;
 mod program;
 mod query;
@@ -19,6 +21,7 @@ use std::process::ExitCode;
   frit isp run /mnt '{\"filter\": {\"regex\": \"^E\"}, \"limit\": 10, \"file\": \"log.txt\"}'
   frit isp run /mnt '{\"checksum\": \"sha256\", \"file\": \"data.bin\"}'
   frit isp program /mnt/top_k.wasm /mnt/numbers.txt --argument 5
+  exec 3<>/mnt/.isp; frit isp begin <&3                       in a shell: instructions through descriptor 3
   frit isp registers img                                      instructions in progress
   frit isp enable img                                         command files for an older image
 
@@ -36,6 +39,8 @@ enum Command {
     Run(run::Args),
     /// Run a program in WebAssembly where a file lies, and print what it emits.
     Program(program::Args),
+    /// Begin instructions through a command file that a shell has opened.
+    Begin(begin::Args),
     /// Show the registers of an image: the instructions since its mount.
     Registers(registers::Args),
     /// Add command files to a file system that was made without them.
@@ -52,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Query(args) => query::run(args),
         Command::Run(args) => run::run(args),
         Command::Program(args) => program::run(args),
+        Command::Begin(args) => begin::run(args).map(|()| ExitCode::SUCCESS),
         Command::Registers(args) => registers::run(args),
         Command::Enable(args) => enable::run(args).map(|()| ExitCode::SUCCESS),
     }

@@ -9,7 +9,7 @@ use crate::output::{print, print_stderr};
 use frit_core::size;
 use frit_fs::{FileSystem, Fs, Image, Pool};
 use frit_serve::fuse::absolute_path;
-use frit_serve::fuse::file_system::{Mount, MountOptions, Rings, THREADS_MAX, clear_stale};
+use frit_serve::fuse::file_system::{IspAccess, Mount, MountOptions, Rings, THREADS_MAX, clear_stale};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use periodic_sync::PeriodicSync;
 use signal_hook::iterator::Signals;
@@ -28,6 +28,7 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
   frit mount img /mnt --foreground         serves in the foreground; SIGINT, SIGTERM, SIGHUP unmount
   frit mount img /mnt --read-only
   frit mount img /mnt -o noatime,suid,dev  as in mount(8); also ro, noexec, fsname=NAME, allow_other
+  frit mount img /mnt --isp all            all users may give instructions to the processing engine
   frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
   frit mount vol /mnt                      a volume whose layer is a nameless-write device
   frit unmount /mnt                        or umount, or fusermount3 -u
@@ -59,6 +60,9 @@ pub(crate) struct Args {
     /// (Linux 6.14; echo Y > /sys/module/fuse/parameters/enable_uring).
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = IoUring::Auto)]
     io_uring: IoUring,
+    /// Users that may give instructions to the processing engine through command files (.isp).
+    #[arg(long, value_name = "USERS", value_enum, default_value_t = Isp::Owner)]
+    isp: Isp,
     /// Interval of syncs of a changed image on a disk: the most that a power loss can lose. 0: sync
     /// only when programs ask for it, and when much has changed.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
@@ -105,6 +109,38 @@ impl From<IoUring> for Rings {
     }
 }
 
+/// Users that may give instructions.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Isp {
+    /// None.
+    Off,
+    /// The user that mounts, and root.
+    Owner,
+    /// All users that may use the mount.
+    All,
+}
+
+impl Isp {
+    /// Returns the word of the command line.
+    fn word(self) -> &'static str {
+        match self {
+            Isp::Off => "off",
+            Isp::Owner => "owner",
+            Isp::All => "all",
+        }
+    }
+}
+
+impl From<Isp> for IspAccess {
+    fn from(given: Isp) -> IspAccess {
+        match given {
+            Isp::Off => IspAccess::Off,
+            Isp::Owner => IspAccess::Owner,
+            Isp::All => IspAccess::All,
+        }
+    }
+}
+
 impl Args {
     fn options(&self) -> Result<MountOptions> {
         let mut options =
@@ -115,6 +151,7 @@ impl Args {
         options.read_only |= self.read_only;
         options.writeback = self.writeback;
         options.rings = self.io_uring.into();
+        options.isp = self.isp.into();
         if let Some(threads) = self.threads {
             options.threads = usize::from(threads);
         }

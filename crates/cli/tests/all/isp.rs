@@ -306,7 +306,7 @@ fn a_mounted_file_is_queried_by_its_path() {
     let words: Vec<u64> =
         json["words"].as_array().unwrap().iter().map(|w| w["count"].as_u64().unwrap()).collect();
     assert_eq!(words, [3000, 1000]);
-    assert_eq!(json["caller_requests"], 4, "open, write, read, close");
+    assert_eq!(json["caller_requests"], 5, "open, begin, write, read, close");
     let is_memory = place.path().starts_with("/dev/shm");
     if is_memory {
         let registers = good(&["isp", "registers", &image]);
@@ -403,4 +403,89 @@ fn stale_overlays_of_other_images_are_one_line() {
     // Other tests may leave some in another directory.
     let (before, _) = notes.split_once(" overlays of other images").unwrap();
     assert!(before.trim_start_matches("frit: ").parse::<u32>().unwrap() >= 3, "{notes}");
+}
+
+#[test]
+fn only_a_command_file_of_the_mount_of_the_directory_gets_an_instruction() {
+    use std::os::unix::fs::symlink;
+    let place = in_memory();
+    let path = image(place.path(), &["--no-isp", "--force"]);
+    let Some(mounted) = Mounted::new(&path, &[]) else { return };
+    let victim = place.path().join("victim");
+    fs::write(&victim, "of root").unwrap();
+    let command = mounted.at.join("logs/.isp");
+    let elsewhere = place.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("a.txt"), TEXT).unwrap();
+    // In the file system without command files, beside it, and through another one that is mounted inside.
+    for directory in [mounted.at.join("logs"), elsewhere] {
+        let command = directory.join(".isp");
+        let query = |words: &str| {
+            refused(&["isp", "query", directory.join("a.txt").to_str().unwrap(), "error"], words);
+            let instruction = r#"{"words": ["error"], "file": "a.txt"}"#;
+            refused(&["isp", "run", directory.to_str().unwrap(), instruction], words);
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "of root");
+        };
+        symlink(&victim, &command).unwrap();
+        query("it is a symbolic link");
+        fs::remove_file(&command).unwrap();
+        fs::hard_link(&victim, &command).or_else(|_| fs::write(&command, "of root")).unwrap();
+        let is_mounted = directory.starts_with(&mounted.at);
+        query(if is_mounted {
+            "it takes no instructions"
+        } else {
+            "is not in a mounted file system of frit"
+        });
+        assert_eq!(fs::read_to_string(&command).unwrap(), "of root");
+        fs::remove_file(&command).unwrap();
+        let made = Command::new("mkfifo").arg(&command).status().unwrap();
+        assert!(made.success());
+        query("it is not a regular file");
+        fs::remove_file(&command).unwrap();
+    }
+    fs::write(&command, "").unwrap();
+    let bound = Command::new("mount").arg("--bind").args([&victim, &command]).status();
+    if bound.is_ok_and(|status| status.success()) {
+        refused(
+            &["isp", "query", &mounted.path("logs/a.txt"), "error"],
+            "another file system is mounted there",
+        );
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "of root");
+        assert!(Command::new("umount").arg(&command).status().unwrap().success());
+    }
+    mounted.unmount();
+}
+
+/// Runs a script in a directory, with the program in its path.
+fn script(directory: &Path, text: &str) -> String {
+    let frit = Path::new(env!("CARGO_BIN_EXE_frit")).parent().unwrap().to_str().unwrap().to_owned();
+    let path = format!("{frit}:{}", std::env::var("PATH").unwrap());
+    let mut shell = Command::new("timeout");
+    shell.args(["-k", "5", BOUND, "sh", "-c", text]).current_dir(directory).env("PATH", path);
+    said(&shell.output().unwrap())
+}
+
+#[test]
+fn a_shell_begins_instructions() {
+    let place = in_memory();
+    let path = image(place.path(), &[]);
+    let Some(mounted) = Mounted::new(&path, &[]) else { return };
+    let logs = mounted.at.join("logs");
+    let ask = |begin: &str, print: &str| {
+        let text = r#"exec 3<>.isp; BEGIN; PRINT '{"words": ["error"], "file": "a.txt"}\n' >&3; IFS= read -r line <&3; echo "$line""#;
+        script(&logs, &text.replace("BEGIN", begin).replace("PRINT", print))
+    };
+    let found = r#""count":3000"#;
+    assert!(ask("frit isp begin <&3", "printf").contains(found));
+    assert!(!ask("true", "printf").contains(found), "nobody began");
+    let shown = ask("frit isp begin <&3", "env printf");
+    assert!(!shown.contains(found) && shown.contains("not permitted"), "another program: {shown}");
+    assert!(ask("frit isp begin --share <&3", "env printf").contains(found));
+    let other = script(&logs, "exec 3<>.isp; exec setpriv --reuid 1000 --clear-groups frit isp begin <&3");
+    assert!(other.contains("with other rights") || other.contains("cannot execute"), "{other}");
+    assert!(script(&logs, "frit isp begin < a.txt").contains("is not an open command file of frit"));
+    mounted.unmount();
+    let mounted = Mounted::new(&path, &["--isp", "off"]).unwrap();
+    refused(&["isp", "query", &mounted.path("logs/a.txt"), "error"], "is mounted with --isp off");
+    mounted.unmount();
 }

@@ -27,6 +27,10 @@ pub(super) enum Next {
 pub(super) struct Input(Vec<u8>);
 
 impl Input {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds bytes up to the end of an instruction. Returns their number.
     pub(super) fn add(&mut self, bytes: &[u8]) -> (usize, Next) {
         let mut used = 0;

@@ -76,6 +76,12 @@ fn the_query_in_c_is_a_valid_instruction() {
     }
     let page = page();
     let header = block(&page, "struct frit_isp {").trim_start_matches("c\n");
+    let opened = block(&page, "ioctl(fd_cmd, FRIT_ISP_BEGIN");
+    let (_dir, path) = compile(&format!(
+        "#include <fcntl.h>\n#include <stdio.h>\n{header}\nint main(void) {{{opened}\n\
+         return FRIT_ISP_BEGIN != 0x40044675;\n}}\n"
+    ));
+    assert!(Program::new(path).output().unwrap().status.success(), "the number of the request");
     let query = block(&page, "write(fd_cmd, &srch");
     let query =
         query.replace("write(fd_cmd", "ssize_t w = write(1").replace("read(fd_cmd", "ssize_t r = read(0");

@@ -172,6 +172,20 @@ pub(super) fn fuse_mountpoints_of_device(minor: u32) -> io::Result<Vec<PathBuf>>
     Ok(mountpoints_where(&list, |mount| mount.kind.starts_with("fuse") && mount.device == device))
 }
 
+/// Returns `true` if the kernel's list has a file system of frit with this device number.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(super) fn is_file_system(device: u64) -> io::Result<bool> {
+    Ok(is_file_system_in(&mount_list()?, device))
+}
+
+fn is_file_system_in(list: &str, device: u64) -> bool {
+    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let ours = |line: Line<'_>| line.device == device && line.kind.strip_prefix("fuse.") == Some(SUBTYPE);
+    list.lines().filter_map(Line::parse).any(ours)
+}
+
 /// Returns the minor device numbers of the FUSE file systems with this source: an image, or the directory of a pool
 /// that contains it.
 ///
@@ -263,6 +277,9 @@ mod tests {
         assert_eq!(devices_in(list, Path::new("/home/img")), [50]);
         assert_eq!(devices_in(list, Path::new("/home/img/image")), [50]);
         assert!(devices_in(list, Path::new("/home/img/other")).is_empty(), "it is not that of a pool");
+        let device = |minor| rustix::fs::makedev(0, minor);
+        assert!(is_file_system_in(list, device(50)));
+        assert!(!is_file_system_in(list, device(51)) && !is_file_system_in(list, device(5)), "another type");
         let others = "42 22 0:52 / /mnt/c rw - fuse.bindfs /home rw\n";
         assert!(devices_in(others, Path::new("/home/image")).is_empty());
     }

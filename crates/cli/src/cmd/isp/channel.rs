@@ -1,23 +1,20 @@
 //! Ways to the engine: the command file of a mounted directory, or an engine over an image that is not
 //! mounted.
 
+use super::command_file;
 use crate::cmd::image::{self, LockedImage, OverlayArgs};
 use frit_core::size;
 use frit_fs::{Caller, Ino, InodeType, Paths};
 use frit_isp::{Channel, Destination, Engine, ResolveError, Resolver, Source, Target};
-use frit_serve::fuse::file_system::{EngineContents, all_mounted, resolve_error};
-use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
+use frit_serve::fuse::file_system::{EngineContents, resolve_error};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
-use std::fs::OpenOptions;
-use std::io::{Error, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Name of the command file of each directory.
-const COMMAND: &str = ".isp";
 /// Number of bytes of a read of results.
 const READ_BYTES: usize = 1 << 20;
 
@@ -54,7 +51,7 @@ impl RangeArgs {
 pub(super) struct Answered {
     /// Line of the result, and its payload.
     pub(super) bytes: Vec<u8>,
-    /// System calls on the command file: open, write, reads, close.
+    /// System calls on the command file: open, begin, write, reads, close.
     pub(super) requests: u64,
     /// Processor time of this program.
     pub(super) cpu: Duration,
@@ -86,13 +83,11 @@ pub(super) fn ask(directory: &Path, instruction: &str, image: &ImageArgs) -> Res
 }
 
 fn in_directory(directory: &Path, instruction: &str) -> Result<Answered> {
-    let path = directory.join(COMMAND);
     let began = cpu_time();
-    let opened = OpenOptions::new().read(true).write(true).open(&path);
-    let mut file = opened.map_err(|e| not_opened(directory, &path, &e))?;
-    let failed = || format!("cannot use the command file {}", path.display());
+    let mut file = command_file::open(directory)?;
+    let failed = || format!("cannot use the command file of {}", directory.display());
     file.write_all(format!("{instruction}\n").as_bytes()).into_diagnostic().wrap_err_with(failed)?;
-    let mut requests = 2;
+    let mut requests = 3;
     let mut part = vec![0; READ_BYTES];
     let bytes = collect(|| {
         requests += 1;
@@ -101,43 +96,6 @@ fn in_directory(directory: &Path, instruction: &str) -> Result<Answered> {
     })?;
     drop(file);
     Ok(Answered { bytes, requests: requests + 1, cpu: cpu_time().saturating_sub(began) })
-}
-
-/// Returns the reason why the command file of a directory cannot be opened, and what to do.
-fn not_opened(directory: &Path, path: &Path, error: &Error) -> Report {
-    let shown = directory.display();
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => {}
-        ErrorKind::ReadOnlyFilesystem => {
-            return miette!(
-                help = "mount it without --read-only (-o ro), or unmount it and name the image with --image IMAGE",
-                "{shown} is in a file system that is mounted read-only, so no instruction can be written to {}",
-                path.display()
-            );
-        }
-        _ => return miette!("cannot open {}: {error}", path.display()),
-    }
-    match directory.canonicalize() {
-        Err(e) => miette!("cannot find the directory {shown}: {e}"),
-        Ok(at) if !at.is_dir() => miette!("{shown} is not a directory"),
-        Ok(at) if is_mounted(&at) => miette!(
-            help =
-                "frit isp enable IMAGE adds them while it is not mounted; with --image IMAGE none are needed",
-            "the file system of {shown} has no command files: it was made with --no-isp, or by an older version"
-        ),
-        Ok(_) => miette!(
-            help =
-                "mount one with frit mount; with --image IMAGE the file is in an image that is not mounted",
-            "{shown} is not in a mounted file system of frit"
-        ),
-    }
-}
-
-/// Returns `true` if a directory is on a mounted file system of frit.
-fn is_mounted(directory: &Path) -> bool {
-    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
-    let own = device(directory);
-    own.is_some() && all_mounted().is_ok_and(|all| all.iter().any(|mount| device(mount) == own))
 }
 
 /// Reads the line of a result and its payload. A read without bytes is the end.

@@ -6,7 +6,7 @@ use super::convert::{
 };
 use super::direct_access::DirectAccess;
 use super::in_storage::CommandFiles;
-use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
+use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss, Writer};
 use super::lookups::Lookups;
 use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
@@ -14,8 +14,8 @@ use super::passthrough::Passthrough;
 use super::reply::{self, TTL};
 use super::setup;
 use super::unreported::UnreportedChanges;
-use frit_direct::messages::{PREPARE_AT, PREPARE_WHENCE};
-use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, NewInode, Result};
+use frit_direct::messages::{BEGIN, PREPARE_AT, PREPARE_WHENCE};
+use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, InodeType, NewInode, Result};
 use frit_fuse::{
     CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig, OpenFlags,
     Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -58,7 +58,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let killpriv = Arc::new(KillprivCache::new());
         let engine_kernel = Arc::clone(&kernel);
-        let commands = CommandFiles::new(engine_kernel, Arc::clone(&killpriv), options.writeback);
+        let commands = CommandFiles::new(engine_kernel, Arc::clone(&killpriv), options);
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
@@ -78,19 +78,39 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
 impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
     /// Counts the lookup that a reply with these attributes is.
     fn counted(&self, result: Result<Attr>) -> Result<Attr> {
-        result.inspect(|attr| self.lookups.add(attr.ino))
+        result.map(|attr| self.shown(attr)).inspect(|attr| self.lookups.add(attr.ino))
     }
 
-    /// Opens an inode for the kernel, and passes what the kernel has to know to `reply`.
-    fn with_opened(&self, ino: Ino, flags: OpenFlags, reply: impl FnOnce(Opened<'_>)) {
-        if let Some((handle, open_flags)) = self.commands.open(&*self.files, ino, flags) {
-            return reply(Opened::Requests(handle, open_flags));
+    /// Returns the attributes as programs see them: a command file has no permission that its directory does
+    /// not have.
+    fn shown(&self, attr: Attr) -> Attr {
+        if attr.kind != InodeType::Command {
+            return attr;
+        }
+        let directory = self.files.command_directory(attr.ino).and_then(|of| self.files.attr(of));
+        let mode = directory.map_or(0, |directory| self.commands.mode(&attr, &directory));
+        Attr { mode, ..attr }
+    }
+
+    /// Opens a pinned inode for the kernel, and passes what the kernel has to know to `reply`. If that fails,
+    /// the inode is released.
+    fn with_opened(
+        &self,
+        request: &Request,
+        ino: Ino,
+        flags: OpenFlags,
+        reply: impl FnOnce(Result<Opened<'_>>),
+    ) {
+        match self.commands.open(&*self.files, request, ino, flags) {
+            Ok(None) => {}
+            Ok(Some((handle, open_flags))) => return reply(Ok(Opened::Requests(handle, open_flags))),
+            Err(e) => return reply(Err(self.files.unpin(ino).err().unwrap_or(e))),
         }
         match self.backing(ino, flags).as_deref() {
-            Some(id) => reply(Opened::Passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, id)),
+            Some(id) => reply(Ok(Opened::Passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, id))),
             None => {
                 let (handle, open_flags) = self.open_flags(ino, flags);
-                reply(Opened::Requests(handle, open_flags));
+                reply(Ok(Opened::Requests(handle, open_flags)));
             }
         }
     }
@@ -128,7 +148,8 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, reply: ReplyAttr) {
-        reply::attr(reply, &self.passthrough, self.files.attr(ino(number)));
+        let attr = self.files.attr(ino(number)).map(|attr| self.shown(attr));
+        reply::attr(reply, &self.passthrough, attr);
     }
 
     fn setattr(&self, request: &Request, number: INodeNo, new: &SetAttr, reply: ReplyAttr) {
@@ -145,12 +166,15 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         if changes == AttrChanges::default() {
             // SETATTR without attributes precedes a write, or a change of owner that changes
             // nothing. It asks to remove set-ID bits and capabilities.
-            let removed = KillprivCache::remove_before_write(&*self.files, ino(number), who.uid == 0);
-            let attr = removed.and_then(|()| self.files.attr(ino(number)));
+            let removed =
+                KillprivCache::remove_before_write(&*self.files, ino(number), Writer::Sender(request));
+            let attr = removed.and_then(|()| self.files.attr(ino(number))).map(|attr| self.shown(attr));
             return reply::attr(reply, &self.passthrough, attr);
         }
-        let removed = KillprivCache::extend_changes(&*self.files, &who, ino(number), &mut changes);
+        let writer = Writer::Sender(request);
+        let removed = KillprivCache::extend_changes(&*self.files, writer, ino(number), &mut changes);
         let attr = removed.and_then(|()| self.files.set_attr(&who, ino(number), &changes));
+        let attr = attr.map(|attr| self.shown(attr));
         if changes.mode.is_some() {
             self.killpriv.forget(ino(number));
         }
@@ -209,7 +233,10 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let opened = self.open_file(request, ino(number), flags);
         match opened.and_then(|()| self.check_size_known(ino(number))) {
-            Ok(()) => self.with_opened(ino(number), flags, |opened| reply.opened(opened)),
+            Ok(()) => self.with_opened(request, ino(number), flags, |opened| match opened {
+                Ok(opened) => reply.opened(opened),
+                Err(e) => reply.error(errno(&e)),
+            }),
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -229,7 +256,10 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
                 // A new file cannot have been written through a memory map yet.
                 let ttl = if attr.size == 0 { reply::shorter(TTL, &attr) } else { ttl };
                 let entry = reply::entry_with(&attr, ttl, ttl);
-                self.with_opened(attr.ino, flags, |opened| reply.created(&entry, opened));
+                self.with_opened(request, attr.ino, flags, |opened| match opened {
+                    Ok(opened) => reply.created(&entry, opened),
+                    Err(e) => reply.error(errno(&e)),
+                });
             }
             Err(e) => reply.error(errno(&e)),
         }
@@ -246,14 +276,14 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
 
     fn write(&self, request: &Request, number: INodeNo, write: &Write<'_>, reply: ReplyWrite) {
         if self.commands.is_command(write.handle) {
-            return self.commands.write(&self.files, request, write.handle, write.data, reply);
+            return self.commands.write(&self.files, request, write, reply);
         }
         let _foreground = self.commands.foreground();
         self.page_invalidation.fill(ino(number), write.owner);
         // With O_APPEND the kernel determines the offset. It lets only one writer at a time extend
         // a file, and its page cache holds the bytes for that offset.
         let loss = PrivilegeLoss::by(write.flags, write.handle);
-        let removed = self.killpriv.remove(&*self.files, ino(number), loss);
+        let removed = self.killpriv.remove(&*self.files, ino(number), loss, Writer::Sender(request));
         match removed.and_then(|_| self.files.write(ino(number), write.at, write.data)) {
             Ok(bytes) => self.page_invalidation.answer(&*self.files, ino(number), write, bytes, reply),
             Err(e) => reply.error(errno(&e)),
@@ -356,7 +386,8 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
 
     fn fallocate(&self, request: &Request, number: INodeNo, range: &Fallocate, reply: ReplyEmpty) {
         let Some(mode) = allocate(range.mode) else { return reply.error(Errno::EOPNOTSUPP) };
-        let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::of(request));
+        let (loss, writer) = (PrivilegeLoss::Unprivileged, Writer::Sender(request));
+        let removed = self.killpriv.remove(&*self.files, ino(number), loss, writer);
         let allocate = |_| self.files.allocate(ino(number), mode, range.at, range.len);
         reply::empty(reply, removed.and_then(allocate));
     }
@@ -371,7 +402,17 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         }
     }
 
-    fn ioctl(&self, request: &Request, number: INodeNo, command: u32, argument: &[u8], reply: ReplyIoctl) {
+    fn ioctl(
+        &self,
+        request: &Request,
+        (number, handle): (INodeNo, FileHandle),
+        command: u32,
+        argument: &[u8],
+        reply: ReplyIoctl,
+    ) {
+        if command == BEGIN && self.commands.is_command(handle) {
+            return self.commands.begin(request, handle, argument, reply);
+        }
         self.direct.ioctl(&*self.files, request, ino(number), (command, argument), reply);
     }
 
@@ -381,7 +422,8 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
 
     fn copy_file_range(&self, request: &Request, range: &CopyRange, reply: ReplyWrite) {
         let (from, to) = ((ino(range.from.0), range.from.1), (ino(range.to.0), range.to.1));
-        let removed = self.killpriv.remove(&*self.files, to.0, PrivilegeLoss::of(request));
+        let (loss, writer) = (PrivilegeLoss::Unprivileged, Writer::Sender(request));
+        let removed = self.killpriv.remove(&*self.files, to.0, loss, writer);
         reply::written(reply, removed.and_then(|_| self.copy(from, to, range.len)));
     }
 }

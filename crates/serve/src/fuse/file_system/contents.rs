@@ -2,7 +2,7 @@
 
 use super::adapter::FsAdapter;
 use super::convert::errno;
-use super::killpriv::{DIRECT, KillprivCache, has_set_id};
+use super::killpriv::{DIRECT, KillprivCache, Writer, has_set_id};
 use crate::fuse::linux::whence;
 use frit_fs::{AttrChanges, Caller, DirectFiles, Error, FileSystem, Ino, Result, Seek};
 use frit_fuse::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyRead, Request};
@@ -88,7 +88,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     fn truncate(&self, request: &Request, ino: Ino) -> Result<()> {
         let who = Caller::trusted(request.uid(), request.gid());
         let mut changes = AttrChanges { size: Some(0), ..AttrChanges::default() };
-        KillprivCache::extend_changes(&*self.files, &who, ino, &mut changes)?;
+        KillprivCache::extend_changes(&*self.files, Writer::Sender(request), ino, &mut changes)?;
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
 

@@ -13,15 +13,23 @@
 //! FOPEN_DIRECT_IO: a file that has such bits when it is opened gets no such handle, and a handle
 //! that is older than the bits may not write ([`PrivilegeLoss::Refused`]). The processing engine
 //! writes without a request: it makes the kernel drop its mode (`in_storage::contents`).
+//!
+//! A set-group-ID bit of a file that its group may not execute is no privilege (it once meant mandatory
+//! locking), but Linux removes it as well if the writer is not in the group (`setattr_should_drop_sgid`): the
+//! group could be allowed to execute the file later. The kernel does not report the groups of a writer, so they
+//! are read from /proc ([`Writer`]), for such files only.
 
+use super::requester::{self, Credentials};
 use frit_fs::{Attr, AttrChanges, Caller, Error, FileSystem, Ino, InodeType, Result};
 use frit_fuse::{FileHandle, Request, WriteFlags};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Extended attribute that contains the capabilities.
 pub(super) const CAPABILITY: &[u8] = b"security.capability";
-/// Mode bits of set-user-ID and set-group-ID.
-const SET_ID: u16 = 0o6000;
+/// Mode bit of set-user-ID.
+const SET_UID: u16 = 0o4000;
+/// Mode bit of set-group-ID.
+const SET_GID: u16 = 0o2000;
 /// Handle of files opened with FOPEN_DIRECT_IO.
 pub(super) const DIRECT: FileHandle = FileHandle(1);
 /// Number of inodes in the cache.
@@ -35,9 +43,11 @@ const INO_MASK: u64 = (1 << INO_BITS) - 1;
 pub(super) enum PrivilegeLoss {
     /// Capabilities.
     Capability,
-    /// Capabilities and set-ID bits.
+    /// Capabilities and set-ID bits, if the writer may not keep those (CAP_FSETID).
+    Unprivileged,
+    /// Capabilities and set-ID bits: the writer may not keep them.
     All,
-    /// Capabilities. The change is refused if there are set-ID bits, because the kernel would
+    /// Capabilities. The change is refused if there are set-ID bits to remove, because the kernel would
     /// continue with its cached mode.
     Refused,
 }
@@ -52,11 +62,33 @@ impl PrivilegeLoss {
             true => PrivilegeLoss::All,
         }
     }
+}
 
-    /// Returns the privileges that other requests remove, for which the kernel does not report
-    /// CAP_FSETID.
-    pub(super) fn of(request: &Request) -> PrivilegeLoss {
-        if request.uid() == 0 { PrivilegeLoss::Capability } else { PrivilegeLoss::All }
+/// Who changes contents. Rights are looked up only for a file with set-ID bits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Writer<'a> {
+    /// The sender of a request.
+    Sender(&'a Request),
+    /// The authors of an instruction, who have the rights that all of them have.
+    Authors(&'a [Credentials]),
+}
+
+impl Writer<'_> {
+    /// Returns `true` if the writer may keep the set-ID bits of any file (CAP_FSETID).
+    fn keeps_set_ids(&self) -> bool {
+        match self {
+            Writer::Sender(request) => requester::credentials(request).keeps_set_ids,
+            Writer::Authors(authors) => authors.iter().all(|author| author.keeps_set_ids),
+        }
+    }
+
+    fn is_in_group(&self, gid: u32) -> bool {
+        match self {
+            Writer::Sender(request) => {
+                request.gid() == gid || requester::caller_with_groups(request).groups.contains(&gid)
+            }
+            Writer::Authors(authors) => authors.iter().all(|author| author.is_in_group(gid)),
+        }
     }
 }
 
@@ -95,7 +127,13 @@ impl KillprivCache {
 
     /// Removes the privileges of a file that a change of its contents removes. Returns `true` if the mode
     /// has changed.
-    pub(super) fn remove<F: FileSystem>(&self, files: &F, ino: Ino, loses: PrivilegeLoss) -> Result<bool> {
+    pub(super) fn remove<F: FileSystem>(
+        &self,
+        files: &F,
+        ino: Ino,
+        loses: PrivilegeLoss,
+        writer: Writer<'_>,
+    ) -> Result<bool> {
         let before = self.slot(ino).load(Ordering::Acquire);
         if before & INO_MASK == ino.0 {
             return Ok(false);
@@ -108,24 +146,31 @@ impl KillprivCache {
                 Ok(false)
             }
             PrivilegeLoss::Capability => Ok(false),
-            PrivilegeLoss::All => remove_set_id(files, &attr).map(|()| true),
+            PrivilegeLoss::Unprivileged if writer.keeps_set_ids() => Ok(false),
+            _ if without(&attr, writer) == attr.mode => Ok(false),
             PrivilegeLoss::Refused => Err(Error::NotPermitted),
+            PrivilegeLoss::All | PrivilegeLoss::Unprivileged => {
+                remove_set_id(files, &attr, writer).map(|()| true)
+            }
         }
     }
 
     /// Removes privileges before a write, at the kernel's request. The kernel requests it if there
     /// is a capability, or if there are set-ID bits that the writer may not keep. It does not
-    /// report which; a superuser keeps the bits.
-    pub(super) fn remove_before_write<F: FileSystem>(files: &F, ino: Ino, superuser: bool) -> Result<()> {
+    /// report which.
+    pub(super) fn remove_before_write<F: FileSystem>(files: &F, ino: Ino, writer: Writer<'_>) -> Result<()> {
         let attr = files.attr(ino)?;
         remove_capability(files, ino)?;
-        if has_set_id(&attr) && !superuser { remove_set_id(files, &attr) } else { Ok(()) }
+        if has_set_id(&attr) && !writer.keeps_set_ids() {
+            return remove_set_id(files, &attr, writer);
+        }
+        Ok(())
     }
 
     /// Extends changes of the owner or the size by the privileges that they remove.
     pub(super) fn extend_changes<F: FileSystem>(
         files: &F,
-        caller: &Caller,
+        writer: Writer<'_>,
         ino: Ino,
         changes: &mut AttrChanges,
     ) -> Result<()> {
@@ -134,14 +179,17 @@ impl KillprivCache {
             return Ok(());
         }
         let attr = files.attr(ino)?;
+        if attr.kind == InodeType::Command && changes.size.is_some() {
+            // A program that copies a file over it must not believe that it is there.
+            return Err(Error::NotPermitted);
+        }
         if attr.kind != InodeType::File {
             return Ok(());
         }
         remove_capability(files, ino)?;
-        // Callers with CAP_FSETID keep the bits, except for a change of owner. The kernel does
-        // not report CAP_FSETID here, so the user ID decides.
-        if changes.mode.is_none() && (owner || caller.uid != 0) && has_set_id(&attr) {
-            changes.mode = Some(without(&attr));
+        // Callers with CAP_FSETID keep the bits, except for a change of owner.
+        if changes.mode.is_none() && has_set_id(&attr) && (owner || !writer.keeps_set_ids()) {
+            changes.mode = Some(without(&attr, writer));
         }
         Ok(())
     }
@@ -155,24 +203,28 @@ fn remove_capability<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
     }
 }
 
-fn remove_set_id<F: FileSystem>(files: &F, attr: &Attr) -> Result<()> {
-    let changes = AttrChanges { mode: Some(without(attr)), ..AttrChanges::default() };
+fn remove_set_id<F: FileSystem>(files: &F, attr: &Attr, writer: Writer<'_>) -> Result<()> {
+    let mode = without(attr, writer);
+    if mode == attr.mode {
+        return Ok(());
+    }
+    let changes = AttrChanges { mode: Some(mode), ..AttrChanges::default() };
     files.set_attr(&Caller::trusted(0, 0), attr.ino, &changes).map(drop)
 }
 
-/// Returns `true` if a file has set-ID bits that a write removes.
+/// Returns `true` if a file has set-ID bits that the write of somebody removes.
 pub(super) fn has_set_id(attr: &Attr) -> bool {
-    without(attr) != attr.mode
+    attr.kind == InodeType::File && attr.mode & (SET_UID | SET_GID) != 0
 }
 
-/// Returns the mode without the bits that a write removes. Set-group-ID without execute permission
-/// of the group is not a privilege (it once meant mandatory locking) and is kept.
-fn without(attr: &Attr) -> u16 {
-    if attr.kind != InodeType::File {
+/// Returns the mode without the bits that a write removes.
+fn without(attr: &Attr, writer: Writer<'_>) -> u16 {
+    if !has_set_id(attr) {
         return attr.mode;
     }
-    let removed = if attr.mode & 0o010 == 0 { SET_ID & 0o4000 } else { SET_ID };
-    attr.mode & !removed
+    let mode = attr.mode & !SET_UID;
+    let lends_group = mode & 0o010 != 0;
+    if mode & SET_GID != 0 && (lends_group || !writer.is_in_group(attr.gid)) { mode & !SET_GID } else { mode }
 }
 
 #[cfg(test)]

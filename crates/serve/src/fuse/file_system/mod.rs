@@ -29,6 +29,6 @@ mod unreported;
 
 pub use frit_fuse::Rings;
 pub use in_storage::{EngineContents, resolve_error};
-pub use options::{MountOptions, THREADS_MAX};
+pub use options::{IspAccess, MountOptions, THREADS_MAX};
 pub use session::Mount;
-pub use stale::{MountInfo, all_mounted, clear_stale, mounted};
+pub use stale::{MountInfo, all_mounted, clear_stale, is_mounted, mounted};

@@ -28,10 +28,24 @@ pub struct MountOptions {
     pub passthrough: bool,
     /// Users other than the one who mounts may access the file system.
     pub allow_other: bool,
+    /// Users that may give instructions to the processing engine.
+    pub isp: IspAccess,
     /// The directory may have entries, which the mount hides.
     pub nonempty: bool,
     /// Generic options of mount(8).
     flags: Vec<MountOption>,
+}
+
+/// Users that may give instructions to the processing engine of a mount.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum IspAccess {
+    /// None.
+    Off,
+    /// The user that mounts, and root.
+    #[default]
+    Owner,
+    /// All users that may use the mount.
+    All,
 }
 
 /// An unknown word after `-o`.
@@ -56,6 +70,7 @@ impl MountOptions {
             writeback: false,
             passthrough: false,
             allow_other: rustix::process::geteuid().is_root(),
+            isp: IspAccess::Owner,
             nonempty: false,
             flags: Vec::new(),
         }

@@ -3,7 +3,7 @@
 use super::convert::{errno, file_attr};
 use super::killpriv::has_set_id;
 use super::passthrough::Passthrough;
-use frit_fs::{Attr, Error, Result};
+use frit_fs::{Attr, Error, InodeType, Result};
 use frit_fuse::{Entry, Errno, FileAttr, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ pub(super) fn ttl(passthrough: &Passthrough, attr: &Attr) -> Duration {
 }
 
 /// Returns `ttl`, or zero for a file with set-ID bits, so that the kernel requests its mode before
-/// running it.
+/// running it, and for a command file, whose mode follows that of its directory.
 pub(super) fn shorter(ttl: Duration, attr: &Attr) -> Duration {
-    if has_set_id(attr) { Duration::ZERO } else { ttl }
+    if has_set_id(attr) || attr.kind == InodeType::Command { Duration::ZERO } else { ttl }
 }
 
 /// Returns the entry of an inode, with this lifetime of its attributes.

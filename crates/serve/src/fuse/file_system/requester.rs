@@ -2,7 +2,7 @@
 //! capabilities and limits, and its process. The thread waits for the answer, so they do not change
 //! meanwhile.
 
-use frit_fs::{Caller, Overrides};
+use frit_fs::{Caller, Error, Overrides, Result};
 use frit_fuse::Request;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -13,32 +13,80 @@ const CAP_DAC_READ_SEARCH: u64 = 1 << 2;
 const CAP_FSETID: u64 = 1 << 4;
 
 /// Rights of the sender of a request.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Credentials {
     /// The sender, for checks of permissions by the file system.
     pub(super) caller: Caller,
     /// The files that the sender writes keep their set-ID bits (CAP_FSETID).
     pub(super) keeps_set_ids: bool,
+    /// Effective capabilities, whether they are valid here or not.
+    capabilities: u64,
+    /// User namespace. `None` if this process may not see it.
+    namespace: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// Returns `true` if all rights are known to be the same: what one may do, the other may do as well.
+    pub(super) fn are_known_to_equal(&self, other: &Credentials) -> bool {
+        self.namespace.is_some() && self == other
+    }
+
+    /// Returns `true` for a member of a group.
+    pub(super) fn is_in_group(&self, gid: u32) -> bool {
+        self.caller.gid == gid || self.caller.groups.contains(&gid)
+    }
+}
+
+/// Sender of a request whose process is known.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) rights: Credentials,
+    /// Thread group: the process of the thread.
+    pub(super) process: u32,
 }
 
 /// Returns the rights of the sender of a request. Without an entry in /proc, there are no supplementary
 /// groups and no capabilities. Those of a process in another user namespace are not valid here.
 pub(super) fn credentials(request: &Request) -> Credentials {
+    credentials_in(request, &status(request.pid()))
+}
+
+/// Returns the sender of a request with its process.
+///
+/// # Errors
+/// The process is not in /proc of this one (another PID namespace, or hidden), or acts with the rights of
+/// somebody else at the moment (a personality of io_uring, a stacked file system, a server of NFS).
+pub(super) fn sender(request: &Request) -> Result<Sender> {
     let status = status(request.pid());
-    let capabilities = match capabilities_in(&status) {
-        0 => 0,
-        some if is_in_own_user_namespace(request.pid()) => some,
-        _ => 0,
-    };
-    let has = |capability: u64| capabilities & capability != 0;
+    match process_in(&status) {
+        Some(process) if is_of(request, &status) => {
+            Ok(Sender { rights: credentials_in(request, &status), process })
+        }
+        _ => Err(Error::NotPermitted),
+    }
+}
+
+fn credentials_in(request: &Request, status: &str) -> Credentials {
+    // A status of another thread, or of other rights than those of the request, says nothing.
+    let status = if is_of(request, status) { status } else { "" };
+    let namespace = namespace_of(&request.pid().to_string());
+    let capabilities = capabilities_in(status);
+    let is_valid = capabilities != 0 && namespace.is_some() && namespace == *own_namespace();
+    let has = |capability: u64| is_valid && capabilities & capability != 0;
     let overrides = match () {
         () if has(CAP_DAC_OVERRIDE) => Overrides::All,
         () if has(CAP_DAC_READ_SEARCH) => Overrides::ReadSearch,
         () => Overrides::None,
     };
-    let groups = groups_in(&status);
+    let groups = groups_in(status);
     let caller = Caller { uid: request.uid(), gid: request.gid(), groups, checked: true, overrides };
-    Credentials { caller, keeps_set_ids: has(CAP_FSETID) }
+    Credentials { caller, keeps_set_ids: has(CAP_FSETID), capabilities, namespace }
+}
+
+/// Returns `true` if a status has the user and the group of a request: those for accesses to files.
+fn is_of(request: &Request, status: &str) -> bool {
+    let is = |name, id| file_id_in(status, name) == Some(id);
+    is("Uid:", request.uid()) && is("Gid:", request.gid())
 }
 
 /// Returns the sender of a request, for checks of permissions by the file system.
@@ -52,12 +100,15 @@ pub(super) fn file_bytes_max(thread: u32) -> Option<u64> {
     file_bytes_in(&std::fs::read_to_string(format!("/proc/{thread}/limits")).unwrap_or_default())
 }
 
-/// Returns `false` also for a process whose namespace this one may not see.
-fn is_in_own_user_namespace(thread: u32) -> bool {
+/// User namespace of this process.
+fn own_namespace() -> &'static Option<PathBuf> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
-    let own = OWN.get_or_init(|| namespace("self"));
-    own.is_some() && *own == namespace(&thread.to_string())
+    OWN.get_or_init(|| namespace_of("self"))
+}
+
+/// Returns the user namespace of a process or thread, or `None` if this process may not see it.
+fn namespace_of(process: &str) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{process}/ns/user")).ok()
 }
 
 /// Returns the process of the thread that sent a request, or `None` without an entry in /proc.
@@ -105,6 +156,11 @@ fn groups_in(status: &str) -> Vec<u32> {
     groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
 }
 
+/// Returns the ID that counts for files, the last of the four in the line of `Uid:` or `Gid:`.
+fn file_id_in(status: &str, name: &str) -> Option<u32> {
+    field(status, name)?.split_whitespace().nth(3)?.parse().ok()
+}
+
 /// Returns the effective capabilities.
 fn capabilities_in(status: &str) -> u64 {
     field(status, "CapEff:").and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
@@ -145,7 +201,32 @@ mod tests {
         assert_eq!((file_bytes_in(&limits("1024")), file_bytes_in("")), (Some(1024), None));
         let own = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
         assert_eq!(file_bytes_max(std::process::id()), own);
-        assert!(is_in_own_user_namespace(std::process::id()) && !is_in_own_user_namespace(0));
+        assert!(own_namespace().is_some() && namespace_of("0").is_none());
+    }
+
+    #[test]
+    fn the_ids_for_files_are_the_last_ones() {
+        let status = "Uid:\t1000\t0\t0\t7\nGid:\t1000\t1000\t1000\t1000\n";
+        assert_eq!((file_id_in(status, "Uid:"), file_id_in(status, "Gid:")), (Some(7), Some(1000)));
+        assert_eq!((file_id_in("Uid:\t1\t2\n", "Uid:"), file_id_in("", "Uid:")), (None, None));
+    }
+
+    #[test]
+    fn only_rights_that_are_seen_are_equal() {
+        let caller = Caller { uid: 7, gid: 7, groups: vec![1], checked: true, overrides: Overrides::None };
+        let rights =
+            Credentials { caller, keeps_set_ids: false, capabilities: 0, namespace: Some("a".into()) };
+        assert!(rights.are_known_to_equal(&rights.clone()));
+        let unseen = Credentials { namespace: None, ..rights.clone() };
+        assert!(!unseen.are_known_to_equal(&unseen.clone()) && !unseen.are_known_to_equal(&rights));
+        let capable = Credentials { capabilities: 1, ..rights.clone() };
+        let elsewhere = Credentials { namespace: Some("b".into()), ..rights.clone() };
+        let mut member = rights.clone();
+        member.caller.groups.push(2);
+        for other in [capable, elsewhere, member.clone()] {
+            assert!(!rights.are_known_to_equal(&other), "{other:?}");
+        }
+        assert!(member.is_in_group(2) && member.is_in_group(7) && !rights.is_in_group(2));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! File systems mounted at a directory, including those whose server no longer exists.
 
 use super::options::SUBTYPE;
-use crate::fuse::mounts::{file_systems_at, is_disconnected, mountpoints_of_type};
+use crate::fuse::mounts::{file_systems_at, is_disconnected, is_file_system, mountpoints_of_type};
 use crate::fuse::{absolute_path, unmount};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,15 @@ pub fn mounted(directory: &Path) -> io::Result<Option<MountInfo>> {
 /// /proc cannot be read.
 pub fn all_mounted() -> io::Result<Vec<PathBuf>> {
     mountpoints_of_type(&format!("fuse.{SUBTYPE}"))
+}
+
+/// Returns `true` if a file system of this module with this device number is mounted. Only the kernel's
+/// list is read.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn is_mounted(device: u64) -> io::Result<bool> {
+    is_file_system(device)
 }
 
 /// Unmounts the file system that a killed server left at a directory. Returns `true` if there was

@@ -1,6 +1,7 @@
 //! Command files of a mount.
 
 use super::{Mounted, error, sh_as};
+use frit_direct::begin_instructions;
 use frit_fs::{FileSystem, RegisterStatus, read_registers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -12,7 +13,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn command(directory: &Path) -> File {
-    OpenOptions::new().read(true).write(true).open(directory.join(".isp")).unwrap()
+    let file = OpenOptions::new().read(true).write(true).open(directory.join(".isp")).unwrap();
+    begin_instructions(&file, false).unwrap();
+    file
+}
+
+/// Returns a script whose `BEGIN` begins instructions of the command file on descriptor 3, as `frit isp begin`.
+fn with_begin(script: &str) -> String {
+    script.replace("BEGIN", r#"python3 -c "import fcntl; fcntl.ioctl(0, 0x40044675, bytes(4))" <&3"#)
 }
 
 /// Gives one instruction, and returns the line of its result.
@@ -73,9 +81,8 @@ fn instructions_reach_the_engine_and_results_come_back() {
         "a number is searched in its directory"
     );
     // A shell, with a payload after the line of the result.
-    let script =
-        r#"exec 3<>.isp; echo '{"filter": {"regex": "^no"}, "limit": 2, "file": "a.txt"}' >&3; cat <&3"#;
-    let said = sh_as(0, &m.path("logs"), script);
+    let script = r#"exec 3<>.isp; BEGIN; echo '{"filter": {"regex": "^no"}, "limit": 2, "file": "a.txt"}' >&3; cat <&3"#;
+    let said = sh_as(0, &m.path("logs"), &with_begin(script));
     assert!(said.ends_with("no problem\nno problem"), "{said}");
     // A copy writes another file.
     fs::write(m.path("logs/out.txt"), "").unwrap();
@@ -161,12 +168,14 @@ fn a_module_needs_the_right_to_read_it() {
     let Some(m) = Mounted::new("") else { return };
     fs::write(m.path("count.wasm"), module("line_count.wat")).unwrap();
     fs::write(m.path("f"), "1\n").unwrap();
-    let script = r#"exec 3<>.isp; echo '{"program": "count.wasm", "file": "f"}' >&3; head -n 1 <&3"#;
+    let script = with_begin(
+        r#"exec 3<>.isp; BEGIN; echo '{"program": "count.wasm", "file": "f"}' >&3; head -n 1 <&3"#,
+    );
     for (mode, uid, status) in
         [(0o600, 0, "ok"), (0o600, 1000, "denied"), (0o644, 1000, "ok"), (0o311, 1000, "denied")]
     {
         fs::set_permissions(m.path("count.wasm"), fs::Permissions::from_mode(mode)).unwrap();
-        let said = sh_as(uid, &m.at, script);
+        let said = sh_as(uid, &m.at, &script);
         assert!(said.starts_with(&format!(r#"{{"status":"{status}""#)), "{mode:o} {uid}: {said}");
     }
     m.stop();
@@ -178,14 +187,20 @@ fn a_number_finds_no_file_whose_name_may_not_be_listed() {
     fs::create_dir(m.path("drop")).unwrap();
     fs::write(m.path("drop/secret-name"), "text").unwrap();
     let ino = std::os::unix::fs::MetadataExt::ino(&fs::metadata(m.path("drop/secret-name")).unwrap());
-    let by_number =
-        format!(r#"exec 3<>.isp; echo '{{"checksum": "xxh3", "inode": {ino}}}' >&3; head -n 1 <&3"#);
-    let by_name = r#"exec 3<>.isp; echo '{"checksum": "xxh3", "file": "secret-name"}' >&3; head -n 1 <&3"#;
+    let by_number = format!(r#"{{"checksum": "xxh3", "inode": {ino}}}"#);
+    let by_name = r#"{"checksum": "xxh3", "file": "secret-name"}"#;
     for (mode, number) in [(0o711, "denied"), (0o755, "ok")] {
-        fs::set_permissions(m.path("drop"), fs::Permissions::from_mode(mode)).unwrap();
-        for (script, status) in [(&*by_number, number), (by_name, "ok")] {
-            let said = sh_as(1000, &m.path("drop"), script);
-            assert!(said.starts_with(&format!(r#"{{"status":"{status}""#)), "{mode:o}: {said}");
+        for (instruction, status) in [(&*by_number, number), (by_name, "ok")] {
+            // The command file is opened while the directory may be listed.
+            let script = format!(
+                "import fcntl, os\nos.chmod('.', 0o755)\nos.setgroups([])\nos.setegid(1000)\nos.seteuid(1000)\n\
+                 f = os.open('.isp', os.O_RDWR)\nfcntl.ioctl(f, 0x40044675, bytes(4))\nos.seteuid(0)\n\
+                 os.chmod('.', {mode})\nos.seteuid(1000)\nos.write(f, b'{instruction}')\n\
+                 print(os.read(f, 4096).decode())"
+            );
+            let said = Command::new("python3").args(["-c", &script]).current_dir(m.path("drop")).output();
+            let said = String::from_utf8(said.unwrap().stdout).unwrap();
+            assert!(said.starts_with(&format!(r#"{{"status":"{status}""#)), "{mode:o} {instruction}: {said}");
         }
     }
     m.stop();
@@ -217,7 +232,7 @@ fn a_command_file_is_a_pipe_without_an_end() {
     assert_eq!(file.read(&mut [0; 10]).unwrap(), 0);
     assert_eq!(error(file.seek(SeekFrom::Start(0))), Errno::SPIPE.raw_os_error());
     assert_eq!(error(file.read_at(&mut [0; 10], 0)), Errno::SPIPE.raw_os_error());
-    file.set_len(0).unwrap();
+    assert_eq!(error(file.set_len(0)), Errno::PERM.raw_os_error());
     // Two open files have instructions and results of their own.
     let other = command(&m.at);
     (&other).write_all(br#"{"checksum": "crc32c", "file": "f"}"#).unwrap();
@@ -266,7 +281,10 @@ fn a_poll_waits_for_a_result() {
 /// Opens a command file with O_NONBLOCK.
 fn nonblocking(directory: &Path) -> File {
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open(directory.join(".isp")).unwrap()
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).custom_flags(flags).open(directory.join(".isp")).unwrap();
+    begin_instructions(&file, false).unwrap();
+    file
 }
 
 /// Reads results until there is none, and returns the number of reads.
@@ -310,8 +328,9 @@ fn polls_of_idle_command_files_end_after_their_time() {
         assert_eq!(polled[0].revents(), PollFlags::OUT, "{what}");
     }
     // In another process, as most programs. A wait of one idle and one busy file ends with the latter.
-    let script = r#"import os, select
+    let script = r#"import fcntl, os, select
 idle, busy = (os.open(".isp", os.O_RDWR) for _ in range(2))
+fcntl.ioctl(busy, 0x40044675, bytes(4))
 print(select.select([idle], [], [], 0.2), end=" ")
 os.write(busy, b'{"checksum": "sha256", "file": "f"}')
 print(select.select([idle, busy], [], [], 60)[0] == [busy], end=" ")
@@ -389,7 +408,7 @@ fn a_poll_for_room_ends_when_another_thread_reads() {
 
 /// Starts a program in a shell that gives an instruction, and waits in a read of its result.
 fn reader(directory: &Path, instruction: &str) -> std::process::Child {
-    let script = format!("exec 3<>.isp; echo '{instruction}' >&3; exec cat <&3");
+    let script = with_begin(&format!("exec 3<>.isp; BEGIN; echo '{instruction}' >&3; exec cat <&3"));
     let mut reader = Command::new("sh");
     let reader = reader.args(["-c", &script]).current_dir(directory).stdout(Stdio::null()).spawn().unwrap();
     let comm = format!("/proc/{}/comm", reader.id());
@@ -468,8 +487,8 @@ fn a_query_has_the_rights_of_its_author() {
     set("closed", 0o700);
     let ask = |uid: u32, groups: &str, path: &str| {
         let script = format!(
-            "import os\nos.setgroups([{groups}])\nos.setgid(4000)\nos.setuid({uid})\nf = os.open('.isp', os.O_RDWR)\n\
-             os.write(f, b'{{\"words\": [\"secret\"], \"file\": \"{path}\"}}')\nprint(os.read(f, 4096).decode())"
+            "import fcntl, os\nos.setgroups([{groups}])\nos.setgid(4000)\nos.setuid({uid})\nf = os.open('.isp', os.O_RDWR)\n\
+             fcntl.ioctl(f, 0x40044675, bytes(4))\nos.write(f, b'{{\"words\": [\"secret\"], \"file\": \"{path}\"}}')\nprint(os.read(f, 4096).decode())"
         );
         let output = Command::new("python3").args(["-c", &script]).current_dir(&m.at).output().unwrap();
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -502,7 +521,8 @@ fn a_query_has_the_rights_of_its_author() {
 /// Gives an instruction from a program, and returns the line of the result. `prefix` starts the program, such as
 /// setpriv with its options.
 fn ask_as(prefix: &str, directory: &Path, instruction: &str) -> String {
-    let script = r#"exec 3<>.isp; printf "%s\n" "$1" >&3; IFS= read -r line <&3; echo "$line""#;
+    let script =
+        with_begin(r#"exec 3<>.isp; BEGIN; printf "%s\n" "$1" >&3; IFS= read -r line <&3; echo "$line""#);
     sh_as(0, directory, &format!("exec {prefix} sh -c '{script}' sh '{instruction}'"))
 }
 

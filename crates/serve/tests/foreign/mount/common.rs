@@ -1,7 +1,7 @@
 //! Helpers of all tests through the kernel, for both kinds of storage of contents.
 
 pub(crate) use frit_fs::{FileSystem, FormatOptions, Fs, Mapped};
-use frit_serve::fuse::file_system::{Mount, MountOptions};
+use frit_serve::fuse::file_system::{IspAccess, Mount, MountOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +52,13 @@ impl Mounted {
         let files = Arc::new(files());
         let mut options = MountOptions::new("image of a test");
         options.writeback = words.contains("writeback");
-        options.add(&words.replace("writeback", "")).unwrap();
+        options.isp = match () {
+            () if words.contains("isp-off") => IspAccess::Off,
+            () if words.contains("isp-owner") => IspAccess::Owner,
+            () => IspAccess::All,
+        };
+        let own = ["writeback", "isp-off", "isp-owner"];
+        options.add(&own.iter().fold(words.to_owned(), |words, word| words.replace(word, ""))).unwrap();
         options.passthrough = super::POOL;
         if options.passthrough && options.writeback {
             let refused = Mount::start(&files, &at, &options).unwrap_err();

@@ -1,5 +1,6 @@
 //! Tests of a mounted file system. Skipped if mounting is not possible.
 
+mod attackers;
 mod commands;
 mod common;
 mod contents;

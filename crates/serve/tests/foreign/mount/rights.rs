@@ -67,6 +67,50 @@ fn s78_writing_takes_rights_away() {
     m.stop();
 }
 
+/// Linux removes a set-group-ID bit without execution by the group as well, if the writer is not in the group
+/// (`setattr_should_drop_sgid`; xfstests generic/683 to 685).
+#[test]
+fn s78_a_writer_outside_the_group_takes_its_bit_away() {
+    const GROUP: u32 = 4242;
+    let Some(m) = Mounted::new("") else { return };
+    let path = m.path("locked");
+    let ways = [
+        "printf more >> locked",
+        ": > locked",
+        "truncate -s 1 locked",
+        "truncate -s 100000 locked",
+        "fallocate -l 200000 locked",
+        "fallocate -p -o 0 -l 4096 locked",
+        "fallocate -z -o 0 -l 4096 locked",
+        "fallocate -n -l 300000 locked",
+        "cp --reflink=never other locked",
+        "dd if=other of=locked oflag=direct bs=4096 conv=notrunc status=none",
+        "python3 -c 'import os; a, b = os.open(\"other\", 0), os.open(\"locked\", 1); os.copy_file_range(a, b, 4096)'",
+    ];
+    let as_user = "setpriv --reuid 1000 --regid 1000";
+    let users = [
+        (format!("{as_user} --clear-groups"), 0),
+        (format!("{as_user} --groups 5,{GROUP}"), 0o2000),
+        (format!("setpriv --reuid 1000 --regid {GROUP} --clear-groups"), 0o2000),
+        ("setpriv".into(), 0o6000),
+        ("setpriv --bounding-set -fsetid --inh-caps -fsetid".into(), 0),
+    ];
+    fs::write(m.path("other"), vec![b'x'; 8192]).unwrap();
+    for way in ways {
+        for (user, left) in &users {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, vec![b'y'; 8192]).unwrap();
+            chown(&path, Some(NOBODY), Some(GROUP)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o6666)).unwrap();
+            assert_eq!(mode(&path), 0o6666);
+            fs::write(m.path("script"), way).unwrap();
+            let said = sh_as(0, &m.at, &format!("exec {user} sh script"));
+            assert_eq!((said.as_str(), mode(&path)), ("", 0o666 | left), "{way} by {user}");
+        }
+    }
+    m.stop();
+}
+
 /// The kernel runs a program with its cached mode, not with that of the server.
 #[test]
 fn a_program_that_was_written_runs_without_its_rights() {

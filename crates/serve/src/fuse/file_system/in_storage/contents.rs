@@ -1,6 +1,7 @@
 //! Contents of files as data of the engine.
 
-use crate::fuse::file_system::killpriv::{KillprivCache, PrivilegeLoss};
+use crate::fuse::file_system::killpriv::{KillprivCache, PrivilegeLoss, Writer};
+use crate::fuse::file_system::requester::Credentials;
 use frit_fs::{FILE_MAX, FileContents, FileSystem};
 use frit_fuse::Kernel;
 use frit_isp::{Destination, Source, SourceError};
@@ -53,8 +54,8 @@ pub(super) struct MountedDestination<F> {
     pub(super) contents: Arc<dyn FileContents>,
     pub(super) files: Arc<F>,
     pub(super) killpriv: Arc<KillprivCache>,
-    /// Privileges that a write of the author removes.
-    pub(super) loss: PrivilegeLoss,
+    /// Authors of the instruction. Privileges stay that each of them may keep.
+    pub(super) authors: Arc<[Credentials]>,
     /// Limit of the sizes of files that the author writes (RLIMIT_FSIZE).
     pub(super) bytes_max: Option<u64>,
     /// Kernel whose cache has to drop what the engine changes.
@@ -76,7 +77,8 @@ impl<F: FileSystem> MountedDestination<F> {
 
 impl<F: FileSystem> Destination for MountedDestination<F> {
     fn write(&self, at: u64, data: &[u8]) -> Result<(), SourceError> {
-        let lost = self.killpriv.remove(&*self.files, self.contents.ino(), self.loss);
+        let (loss, writer) = (PrivilegeLoss::Unprivileged, Writer::Authors(&self.authors));
+        let lost = self.killpriv.remove(&*self.files, self.contents.ino(), loss, writer);
         if lost.map_err(|e| failed(&e))? {
             // The kernel would run a program with the mode that it has cached.
             self.invalidate(-1, 0);

@@ -2,6 +2,7 @@
 
 mod contents;
 mod open_command;
+mod opener;
 mod resolver;
 mod waiting_reads;
 

@@ -1,13 +1,17 @@
 //! Open command files, each with a channel to the engine.
 
+use super::opener::{Opener, OpenerProcesses};
 use super::resolver::CallerFiles;
 use super::waiting_reads::{WaitingRead, WaitingReads};
+use crate::fuse::file_system::convert::errno;
 use crate::fuse::file_system::killpriv::KillprivCache;
-use crate::fuse::file_system::requester;
-use frit_fs::{COMMAND_NAME, Error, InStorage, Ino, Result};
+use crate::fuse::file_system::options::{IspAccess, MountOptions};
+use crate::fuse::file_system::requester::{self, Sender};
+use frit_direct::messages::SHARE;
+use frit_fs::{Attr, COMMAND_NAME, Caller, Error, InStorage, Ino, Overrides, Result};
 use frit_fuse::{
-    Errno, FileHandle, FopenFlags, Kernel, OpenFlags, PollEvents, PollToken, ReplyPoll, ReplyRead,
-    ReplyWrite, Request, on_all_processors,
+    Errno, FileHandle, FopenFlags, Kernel, OpenAccMode, OpenFlags, PollEvents, PollToken, ReplyIoctl,
+    ReplyPoll, ReplyRead, ReplyWrite, Request, Write, WriteFlags, on_all_processors,
 };
 use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
 use parking_lot::Mutex;
@@ -33,6 +37,7 @@ struct OpenCommand {
     /// Directory of the command file when it was opened.
     directory: Ino,
     channel: Channel,
+    opener: Opener,
     /// Opened with O_NONBLOCK.
     nonblocking: bool,
 }
@@ -44,6 +49,9 @@ pub(in crate::fuse::file_system) struct CommandFiles {
     kernel: Arc<OnceLock<Kernel>>,
     killpriv: Arc<KillprivCache>,
     writeback: bool,
+    /// Users that may give instructions.
+    access: IspAccess,
+    openers: OpenerProcesses,
     /// Created by the first open.
     engine: OnceLock<Arc<Engine>>,
     open: Mutex<HashMap<u64, Arc<OpenCommand>>>,
@@ -56,17 +64,19 @@ const ALWAYS: PollEvents =
     PollEvents::POLLIN.union(PollEvents::POLLRDNORM).union(PollEvents::POLLOUT).union(PollEvents::POLLWRNORM);
 
 impl CommandFiles {
-    /// Creates an empty set for a mount, whose kernel gathers writes if `writeback` is set.
+    /// Creates an empty set for a mount.
     pub(in crate::fuse::file_system) fn new(
         kernel: Arc<OnceLock<Kernel>>,
         killpriv: Arc<KillprivCache>,
-        writeback: bool,
+        options: &MountOptions,
     ) -> CommandFiles {
         CommandFiles {
             foreground: Arc::default(),
             kernel,
             killpriv,
-            writeback,
+            writeback: options.writeback,
+            access: options.isp,
+            openers: OpenerProcesses::default(),
             engine: OnceLock::new(),
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
@@ -82,24 +92,88 @@ impl CommandFiles {
 
     /// Opens a channel for a pinned command file. Returns its handle, and flags for the kernel: no page
     /// cache and no position, as for a pipe. Returns `None` for other inodes.
+    ///
+    /// # Errors
+    /// The user may give no instructions on this mount; the file is not opened for reading and writing, or is
+    /// to be truncated or appended to, as by programs that copy files.
     pub(in crate::fuse::file_system) fn open<F: InStorage>(
         &self,
         files: &F,
+        request: &Request,
         ino: Ino,
         flags: OpenFlags,
-    ) -> Option<(FileHandle, FopenFlags)> {
-        let directory = files.command_directory(ino).ok()?;
+    ) -> Result<Option<(FileHandle, FopenFlags)>> {
+        let Ok(directory) = files.command_directory(ino) else { return Ok(None) };
+        let word = OFlags::from_bits_retain(flags.0 as u32);
+        if flags.acc_mode() != OpenAccMode::O_RDWR || word.intersects(OFlags::TRUNC | OFlags::APPEND) {
+            return Err(Error::NotPermitted);
+        }
+        let sender = requester::sender(request)?;
+        self.check_user(&sender)?;
+        let opener = self.openers.of(&sender)?;
+        let opener = Opener::new(sender, opener);
         let engine = self.engine.get_or_init(|| {
             let foreground = Arc::clone(&self.foreground);
             let options = EngineOptions { niceness: Some(NICENESS), foreground, ..EngineOptions::default() };
             Arc::new(on_all_processors(|| Engine::new(options)))
         });
         let channel = Channel::new(Arc::clone(engine));
-        let nonblocking = flags.0 as u32 & OFlags::NONBLOCK.bits() != 0;
+        let nonblocking = word.contains(OFlags::NONBLOCK);
         let handle = self.next.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().insert(handle, Arc::new(OpenCommand { ino, directory, channel, nonblocking }));
+        self.open
+            .lock()
+            .insert(handle, Arc::new(OpenCommand { ino, directory, channel, opener, nonblocking }));
         let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_STREAM | FopenFlags::FOPEN_NOFLUSH;
-        Some((FileHandle(handle), how))
+        Ok(Some((FileHandle(handle), how)))
+    }
+
+    /// Fails for users that may give no instructions on this mount.
+    fn check_user(&self, sender: &Sender) -> Result<()> {
+        let Caller { uid, overrides, .. } = sender.rights.caller;
+        let is_owner = uid == rustix::process::geteuid().as_raw();
+        let is_superuser = uid == 0 && overrides == Overrides::All;
+        match self.access {
+            IspAccess::All => Ok(()),
+            IspAccess::Owner if is_owner || is_superuser => Ok(()),
+            IspAccess::Owner => Err(Error::Access),
+            IspAccess::Off => Err(Error::Unsupported("instructions on a mount with --isp off")),
+        }
+    }
+
+    /// Returns the permissions of a command file in a directory. Whoever may list and search the directory may
+    /// read and write the command file, unless that is taken away from it.
+    pub(in crate::fuse::file_system) fn mode(&self, command: &Attr, directory: &Attr) -> u16 {
+        let classes = match self.access {
+            IspAccess::All => &[6, 3, 0][..],
+            IspAccess::Owner | IspAccess::Off => &[6],
+        };
+        let may_use = |class: &&u16| directory.mode >> **class & 5 == 5;
+        let allowed = classes.iter().filter(may_use).fold(0, |mode, class| mode | 6 << class);
+        command.mode & allowed
+    }
+
+    /// Begins instructions of an open command file, at a request of a program (`BEGIN`).
+    pub(in crate::fuse::file_system) fn begin(
+        &self,
+        request: &Request,
+        handle: FileHandle,
+        argument: &[u8],
+        reply: ReplyIoctl,
+    ) {
+        let shared = match argument.first_chunk().copied().map(u32::from_ne_bytes) {
+            Some(0) => false,
+            Some(SHARE) => true,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let begin = || {
+            let sender = requester::sender(request)?;
+            self.check_user(&sender)?;
+            self.get(handle)?.opener.begin(&sender, shared)
+        };
+        match begin() {
+            Ok(()) => reply.ioctl(0, &[]),
+            Err(e) => reply.error(errno(&e)),
+        }
     }
 
     /// Closes a channel, and cancels its instructions.
@@ -149,39 +223,52 @@ impl CommandFiles {
         self.open.lock().get(&handle.0).cloned().ok_or(Error::Invalid("not an open command file"))
     }
 
-    /// Gives instructions to the engine, with the rights of the process that sent the request.
+    /// Gives instructions to the engine, with the rights that the sender of the request and the opener have in
+    /// common.
     pub(in crate::fuse::file_system) fn write<F: InStorage + 'static>(
         &self,
         files: &Arc<F>,
         request: &Request,
-        handle: FileHandle,
-        data: &[u8],
+        write: &Write<'_>,
         reply: ReplyWrite,
     ) {
-        let found = self.get(handle).and_then(|open| {
-            let directory = files.command_directory(open.ino)?;
-            Ok((open, directory))
-        });
-        let (open, directory) = match found {
-            Ok(found) => found,
-            Err(e) => return reply.error(super::super::convert::errno(&e)),
-        };
-        let resolver = CallerFiles {
-            files: Arc::clone(files),
-            directory,
-            credentials: requester::credentials(request),
-            thread: request.pid(),
-            killpriv: Arc::clone(&self.killpriv),
-            writeback: self.writeback,
-            kernel: Arc::clone(&self.kernel),
-            reads: Mutex::default(),
-        };
-        match open.channel.write(data, &resolver) {
+        match self.give(files, request, write) {
             // The length never exceeds that of the request, which is a u32.
-            Ok(bytes) => reply.written(bytes as u32),
-            Err(ChannelError::WouldBlock) => reply.error(Errno::EAGAIN),
-            Err(_) => reply.error(Errno::EIO),
+            Ok(Ok(bytes)) => reply.written(bytes as u32),
+            Ok(Err(ChannelError::WouldBlock)) => reply.error(Errno::EAGAIN),
+            Ok(Err(_)) => reply.error(Errno::EIO),
+            Err(e) => reply.error(errno(&e)),
         }
+    }
+
+    fn give<F: InStorage + 'static>(
+        &self,
+        files: &Arc<F>,
+        request: &Request,
+        write: &Write<'_>,
+    ) -> Result<std::result::Result<usize, ChannelError>> {
+        // The kernel writes pages back with rights of its own, whoever has changed them.
+        if write.flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            return Err(Error::NotPermitted);
+        }
+        let sender = requester::sender(request)?;
+        self.check_user(&sender)?;
+        let open = self.get(write.handle)?;
+        let directory = files.command_directory(open.ino)?;
+        let has_rest = || open.channel.has_incomplete();
+        open.opener.write(&sender, has_rest, |authors| {
+            let resolver = CallerFiles {
+                files: Arc::clone(files),
+                directory,
+                authors: authors.into(),
+                thread: request.pid(),
+                killpriv: Arc::clone(&self.killpriv),
+                writeback: self.writeback,
+                kernel: Arc::clone(&self.kernel),
+                reads: Mutex::default(),
+            };
+            open.channel.write(write.data, &resolver)
+        })
     }
 
     /// Answers a read when the oldest result is complete.
@@ -194,7 +281,7 @@ impl CommandFiles {
     ) {
         let open = match self.get(handle) {
             Ok(open) => open,
-            Err(e) => return reply.error(super::super::convert::errno(&e)),
+            Err(e) => return reply.error(errno(&e)),
         };
         match open.channel.try_read(len as usize) {
             Ok(bytes) => reply.data(&bytes),

@@ -1,10 +1,10 @@
-//! Files of instructions, found with the rights of the process that wrote them.
+//! Files of instructions, found with the rights that all authors of an instruction have.
 
 use super::contents::{EngineContents, MountedDestination};
-use crate::fuse::file_system::killpriv::{KillprivCache, PrivilegeLoss};
+use crate::fuse::file_system::killpriv::KillprivCache;
 use crate::fuse::file_system::requester::{self, Credentials};
 use frit_fs::{
-    Attr, Error, FileContents, InStorage, Ino, Paths, REGISTER_QUERIES, RegisterSet, RegisterStatus,
+    Attr, Caller, Error, FileContents, InStorage, Ino, Paths, REGISTER_QUERIES, RegisterSet, RegisterStatus,
 };
 use frit_fuse::Kernel;
 use frit_isp::{
@@ -19,9 +19,9 @@ pub(super) struct CallerFiles<F> {
     pub(super) files: Arc<F>,
     /// Directory of the command file.
     pub(super) directory: Ino,
-    /// Rights of the author of the instructions; permissions are checked here.
-    pub(super) credentials: Credentials,
-    /// Thread of the author.
+    /// Authors of the instructions, the opener of the command file first; permissions are checked here, of each.
+    pub(super) authors: Arc<[Credentials]>,
+    /// Thread that wrote the instructions.
     pub(super) thread: u32,
     pub(super) killpriv: Arc<KillprivCache>,
     /// The kernel has data and sizes of files that it has not written.
@@ -48,26 +48,42 @@ pub fn resolve_error(error: Error) -> ResolveError {
 }
 
 impl<F: InStorage> CallerFiles<F> {
+    /// Opens a file that each author finds, and may open.
     fn open(&self, target: &Target, writes: bool) -> Result<Arc<dyn FileContents>, ResolveError> {
+        let mut opened: Option<Arc<dyn FileContents>> = None;
+        for author in &*self.authors {
+            let contents = self.open_as(&author.caller, target, writes)?;
+            if opened.as_ref().is_some_and(|first| first.ino() != contents.ino()) {
+                return Err(ResolveError::Other(
+                    "another program renames it; give the instruction again".into(),
+                ));
+            }
+            opened.get_or_insert(contents);
+        }
+        opened.ok_or(ResolveError::Denied)
+    }
+
+    fn open_as(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        writes: bool,
+    ) -> Result<Arc<dyn FileContents>, ResolveError> {
         let attr = match target {
             Target::Name(path) => {
                 let path = path.as_os_str().as_bytes();
-                self.files
-                    .resolve_below(&self.credentials.caller, self.directory, path)
-                    .map_err(resolve_error)?
+                self.files.resolve_below(caller, self.directory, path).map_err(resolve_error)?
             }
-            Target::Inode(number) => self.named_here(Ino(*number))?,
+            Target::Inode(number) => self.named_here(caller, Ino(*number))?,
             Target::Extents(_) => return Err(ResolveError::NotFile),
         };
-        Arc::clone(&self.files)
-            .open_contents(&self.credentials.caller, attr.ino, writes)
-            .map_err(resolve_error)
+        Arc::clone(&self.files).open_contents(caller, attr.ino, writes).map_err(resolve_error)
     }
 
     /// Finds an inode by its number among the names of the directory. A number alone would avoid the
     /// permissions of the directories on the path, and show files whose names the caller may not list.
-    fn named_here(&self, wanted: Ino) -> Result<Attr, ResolveError> {
-        self.files.check_listing(&self.credentials.caller, self.directory).map_err(resolve_error)?;
+    fn named_here(&self, caller: &Caller, wanted: Ino) -> Result<Attr, ResolveError> {
+        self.files.check_listing(caller, self.directory).map_err(resolve_error)?;
         let mut name = None;
         let listed = self.files.read_dir(self.directory, 2, &mut |entry| {
             if entry.ino == wanted {
@@ -76,9 +92,7 @@ impl<F: InStorage> CallerFiles<F> {
             name.is_none()
         });
         match name {
-            Some(name) => {
-                self.files.lookup(&self.credentials.caller, self.directory, &name).map_err(resolve_error)
-            }
+            Some(name) => self.files.lookup(caller, self.directory, &name).map_err(resolve_error),
             None => Err(listed.err().map_or(ResolveError::NotFound, resolve_error)),
         }
     }
@@ -105,12 +119,11 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
                 "the file is the one that the instruction reads; name another".into(),
             ));
         }
-        let keeps = self.credentials.keeps_set_ids;
         Ok(Arc::new(MountedDestination {
             contents,
             files: Arc::clone(&self.files),
             killpriv: Arc::clone(&self.killpriv),
-            loss: if keeps { PrivilegeLoss::Capability } else { PrivilegeLoss::All },
+            authors: Arc::clone(&self.authors),
             bytes_max: requester::file_bytes_max(self.thread),
             kernel: Arc::clone(&self.kernel),
         }))

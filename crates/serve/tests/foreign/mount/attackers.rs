@@ -1,0 +1,291 @@
+//! Attacks on command files, by a second user, through programs with more rights, and by copies of trees.
+//!
+//! `programs/channel.c` opens a channel as one user and writes to it as another one. Each attack has a
+//! twin that is allowed and succeeds, so a refusal is not one of something else.
+
+use super::{Mounted, sh_as};
+use frit_serve::fuse::file_system::IspAccess;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USER: u32 = 1000;
+const SECRET: &str = r#"{"words": ["secret"], "file": "secret"}"#;
+const PUBLIC: &str = r#"{"words": ["secret"], "file": "public"}"#;
+const OVERWRITE: &str = r#"{"copy": {"regex": "."}, "file": "public", "to": "secret"}"#;
+const FOUND: &str = r#""count":1"#;
+const DENIED: &str = r#""status":"denied""#;
+const EPERM: &str = "Operation not permitted";
+
+/// A mount with a file of root, one of all, and the program of the attacks.
+struct Attacked {
+    m: Mounted,
+    program: PathBuf,
+}
+
+impl Attacked {
+    fn new() -> Option<Attacked> {
+        let m = Mounted::new("suid")?;
+        fs::set_permissions(&m.at, fs::Permissions::from_mode(0o777)).unwrap();
+        for (name, mode) in [("secret", 0o600), ("public", 0o644)] {
+            fs::write(m.path(name), "a secret word\n").unwrap();
+            fs::set_permissions(m.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let program = m._dir.path().join("channel");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/mount/programs/channel.c");
+        let mut cc = Command::new("cc");
+        let compiled = cc.args(["-O1", "-o"]).arg(&program).arg(source).arg("-lpthread").output();
+        let Ok(said) = compiled else {
+            eprintln!("skipped: no C compiler");
+            return None;
+        };
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        Some(Attacked { m, program })
+    }
+
+    /// Runs a case of the program, and returns what it prints.
+    fn run(&self, case: &str, way: &str, share: bool, instruction: &str) -> String {
+        let mut timeout = Command::new("timeout");
+        timeout.args(["-k", "5", "60"]).arg(&self.program).arg(&self.m.at).current_dir(&self.m.at);
+        let said = timeout.args([case, way, if share { "1" } else { "0" }, instruction]).output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr))
+    }
+
+    #[track_caller]
+    fn expect(&self, (case, way, share): (&str, &str, bool), instruction: &str, expected: &str) {
+        let said = self.run(case, way, share, instruction);
+        assert!(said.contains(expected), "{case} {way} {share} {instruction}: {said}, not {expected}");
+        assert_eq!(fs::read_to_string(self.m.path("secret")).unwrap(), "a secret word\n", "{case} {way}");
+    }
+}
+
+#[test]
+fn an_instruction_has_the_rights_that_opener_and_writer_have_in_common() {
+    let Some(a) = Attacked::new() else { return };
+    let ways = ["write", "writev", "pwritev2", "splice", "sendfile", "ring"];
+    for way in ways {
+        if way == "ring" && a.run("own", way, false, PUBLIC).contains("write: ") {
+            eprintln!("skipped: no io_uring");
+            continue;
+        }
+        // What is allowed.
+        a.expect(("own", way, false), SECRET, FOUND);
+        a.expect(("user", way, false), PUBLIC, FOUND);
+        a.expect(("user", way, false), SECRET, DENIED);
+        for (case, other) in [("deputy", PUBLIC), ("heir", PUBLIC)] {
+            // Another process: refused at once, or with the rights of both.
+            a.expect((case, way, false), other, EPERM);
+            a.expect((case, way, true), other, FOUND);
+            for instruction in [SECRET, OVERWRITE] {
+                a.expect((case, way, false), instruction, EPERM);
+                a.expect((case, way, true), instruction, DENIED);
+            }
+        }
+        a.expect(("unbegun", way, true), PUBLIC, EPERM);
+        a.expect(("dropped", way, false), PUBLIC, FOUND);
+        a.expect(("dropped", way, false), SECRET, DENIED);
+        a.expect(("thread", way, false), SECRET, DENIED);
+        for case in ["first", "second"] {
+            a.expect((case, way, true), SECRET, DENIED);
+            a.expect((case, way, true), PUBLIC, FOUND);
+        }
+    }
+    a.m.stop();
+}
+
+#[test]
+fn a_descriptor_gives_no_rights_to_those_that_only_have_it() {
+    let Some(a) = Attacked::new() else { return };
+    a.expect(("begins", "write", false), PUBLIC, "begin: Operation not permitted");
+    if Path::new("/proc/sys/kernel/ns_last_pid").exists() {
+        a.expect(("reused", "write", false), PUBLIC, EPERM);
+        a.expect(("reused", "write", true), PUBLIC, FOUND);
+    }
+    // Pages of a map are written back by the kernel, with rights of its own.
+    for instruction in [SECRET, PUBLIC] {
+        let said = a.run("user", "map", true, instruction);
+        assert!(!said.contains(r#""status":"ok","words":[{"word":"secret""#), "{said}");
+    }
+    a.m.stop();
+}
+
+#[test]
+fn programs_with_more_rights_are_no_deputies() {
+    let Some(a) = Attacked::new() else { return };
+    // A set-user-ID program that prints its argument, as passwd, chsh, su, mount and others do in messages.
+    let printf = a.m._dir.path().join("printf");
+    let found = sh_as(0, &a.m.at, "command -v env");
+    fs::copy(Path::new(&found).with_file_name("printf"), &printf).unwrap();
+    fs::set_permissions(&printf, fs::Permissions::from_mode(0o4755)).unwrap();
+    let script = |program: &str, instruction: &str| {
+        format!("{program} '{instruction}' ; exec 2>/dev/null; IFS= read -r line <&1; echo \"$line\" >got")
+    };
+    let took = |share: bool, script: &str| {
+        let _ = fs::remove_file(a.m.path("got"));
+        let said = a.run("exec", "write", share, script);
+        format!("{said}{}", fs::read_to_string(a.m.path("got")).unwrap_or_default())
+    };
+    let deputy = printf.to_str().unwrap().to_owned();
+    for (share, instruction) in [(false, SECRET), (true, SECRET), (false, OVERWRITE), (true, OVERWRITE)] {
+        let said = took(share, &script(&deputy, instruction));
+        assert!(!said.contains(r#""status":"ok""#), "{share} {instruction}: {said}");
+        assert_eq!(fs::read_to_string(a.m.path("secret")).unwrap(), "a secret word\n");
+    }
+    // The shell itself may, with the rights of the user, and so may the program if the shell shares the file.
+    assert!(took(false, &script("printf", PUBLIC)).contains(FOUND));
+    assert!(took(true, &script(&deputy, PUBLIC)).contains(FOUND));
+    // In place of the opener, with its process.
+    let said = took(false, &format!("exec {deputy} '{SECRET}'"));
+    assert!(!said.contains(FOUND), "{said}");
+    // Capabilities of a file instead of the bit.
+    let capable = a.m._dir.path().join("capable");
+    fs::copy(&printf, &capable).unwrap();
+    fs::set_permissions(&capable, fs::Permissions::from_mode(0o755)).unwrap();
+    // CAP_DAC_OVERRIDE, permitted and effective: vfs_cap_data of linux/capability.h, revision 2.
+    let overrides: Vec<u8> = [0x0200_0001_u32, 2, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let none = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(&capable, "security.capability", &overrides, none).is_ok() {
+        for share in [false, true] {
+            let said = took(share, &script(capable.to_str().unwrap(), SECRET));
+            assert!(!said.contains(r#""status":"ok""#), "{share}: {said}");
+        }
+    }
+    a.m.stop();
+}
+
+/// Programs that copy, move, link or unpack a file over a command file. `tree` has a file of its name.
+const COPIES: &[&str] = &[
+    "cp -a ../tree/. dir/",
+    "cp -r ../tree/. dir/",
+    "cp ../tree/.isp dir/",
+    "cp -r ../tree/.isp dir/",
+    "cp -f ../tree/.isp dir/",
+    "cp --remove-destination ../tree/.isp dir/",
+    "cp -l dir/evil dir/.isp",
+    "cp --reflink=auto ../tree/.isp dir/.isp",
+    "install ../tree/.isp dir/.isp",
+    "mv ../tree/copy dir/.isp",
+    "mv dir/evil dir/.isp",
+    "mv dir/.isp dir/other",
+    "ln -f dir/evil dir/.isp",
+    "ln -sf evil dir/.isp",
+    "ln dir/.isp dir/other",
+    "tar -C ../tree -cf - . | tar -C dir -xf -",
+    "tar -C ../tree -cf - . | tar -C dir --overwrite -xf -",
+    "tar -C ../tree -cf - . | tar -C dir --unlink-first -xf -",
+    "dd if=../tree/.isp of=dir/.isp status=none",
+    "dd if=../tree/.isp of=dir/.isp conv=notrunc status=none",
+    "cat ../tree/.isp > dir/.isp",
+    "cat ../tree/.isp >> dir/.isp",
+    "cat ../tree/.isp 1<> dir/.isp",
+    "tee dir/.isp < ../tree/.isp > /dev/null",
+    "tee -a dir/.isp < ../tree/.isp > /dev/null",
+    "find ../tree -name .isp -exec cp {} dir/ \\; -exec false {} +",
+    "python3 -c 'import shutil; shutil.copytree(\"../tree\", \"dir\", dirs_exist_ok=True)'",
+    "python3 -c 'open(\"dir/.isp\", \"r+b\", buffering=0).write(open(\"../tree/.isp\", \"rb\").read())'",
+    "truncate -s 10 dir/.isp",
+    "fallocate -l 10 dir/.isp",
+    "rm -f dir/.isp",
+    "cat dir/.isp",
+];
+
+#[test]
+fn copies_of_a_tree_are_no_instructions_and_report_what_they_could_not_copy() {
+    let Some(a) = Attacked::new() else { return };
+    let (tree, dir) = (a.m._dir.path().join("tree"), a.m.path("dir"));
+    fs::create_dir(&dir).unwrap();
+    chown(&dir, Some(USER), Some(USER)).unwrap();
+    for script in COPIES {
+        let _ = fs::remove_dir_all(&tree);
+        fs::create_dir(&tree).unwrap();
+        let evil = r#"{"copy": {"regex": "."}, "file": "evil", "to": "victim"}"#;
+        for (at, text) in [(".isp", evil), ("copy", evil), ("evil", "overwritten\n")] {
+            fs::write(tree.join(at), text).unwrap();
+        }
+        for (at, text) in [("victim", "of root\n"), ("evil", "overwritten\n")] {
+            fs::write(dir.join(at), text).unwrap();
+        }
+        // Twice: what the first run has copied is there for the second one.
+        for _ in 0..2 {
+            let said = sh_as(0, &a.m.at, &format!("set -o pipefail 2>/dev/null; {script}; echo \"exit $?\""));
+            assert!(!said.ends_with("exit 0"), "{script} reports success: {said}");
+            assert_eq!(fs::read_to_string(dir.join("victim")).unwrap(), "of root\n", "{script}: {said}");
+        }
+    }
+    a.m.stop();
+}
+
+#[test]
+fn a_command_file_has_no_permission_that_its_directory_does_not_have() {
+    let Some(m) = Mounted::new("") else { return };
+    let shown = |m: &Mounted| {
+        [0o700, 0o750, 0o755, 0o777, 0o711, 0o1777, 0o070, 0o000].map(|mode| {
+            let dir = m.path(&format!("{mode:o}"));
+            if !dir.exists() {
+                fs::create_dir(&dir).unwrap();
+            }
+            fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+            fs::metadata(dir.join(".isp")).unwrap().mode() & 0o7777
+        })
+    };
+    assert_eq!(shown(&m), [0o600, 0o660, 0o666, 0o666, 0o600, 0o666, 0o060, 0]);
+    // It follows its directory, and can be narrowed.
+    fs::set_permissions(m.path("777"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(fs::metadata(m.path("777/.isp")).unwrap().mode() & 0o7777, 0o600);
+    fs::set_permissions(m.path("755/.isp"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(sh_as(USER, &m.at, "exec 3<>755/.isp").matches("ermission denied").count(), 1);
+    m.stop();
+    let Some(m) = Mounted::new("isp-owner") else { return };
+    assert_eq!(shown(&m), [0o600, 0o600, 0o600, 0o600, 0o600, 0o600, 0, 0]);
+    m.stop();
+}
+
+#[test]
+fn the_owner_of_a_mount_chooses_who_gives_instructions() {
+    for (words, user, root) in [
+        ("isp-off", "ermission denied", "not supported"),
+        ("isp-owner", "ermission denied", ""),
+        ("", "", ""),
+    ] {
+        let Some(m) = Mounted::new(words) else { return };
+        fs::set_permissions(&m.at, fs::Permissions::from_mode(0o777)).unwrap();
+        for (uid, expected) in [(USER, user), (0, root)] {
+            let said = sh_as(uid, &m.at, "exec 3<>.isp");
+            assert!(
+                said.contains(expected) && said.is_empty() == expected.is_empty(),
+                "{words} {uid}: {said}"
+            );
+        }
+        // The owner of a directory is not the owner of the mount.
+        fs::create_dir(m.path("own")).unwrap();
+        chown(m.path("own"), Some(USER), Some(USER)).unwrap();
+        let said = sh_as(USER, &m.path("own"), "exec 3<>.isp");
+        assert!(said.is_empty() == words.is_empty(), "{words}: {said}");
+        m.stop();
+    }
+    assert_eq!(IspAccess::default(), IspAccess::Owner);
+}
+
+#[test]
+fn a_command_file_opens_for_reading_and_writing_only() {
+    let Some(m) = Mounted::new("") else { return };
+    let script = r#"import os
+for name in ["O_RDONLY", "O_WRONLY", "O_RDWR|O_TRUNC", "O_RDWR|O_APPEND", "O_WRONLY|O_CREAT|O_TRUNC", "O_RDWR|O_CREAT|O_EXCL"]:
+    flags = 0
+    for word in name.split("|"): flags |= getattr(os, word)
+    try: os.open(".isp", flags); print(name, "opened")
+    except OSError as e: print(name, e.errno, end="; ")
+fd = os.open(".isp", os.O_RDWR)
+other = os.open("f", os.O_RDWR | os.O_CREAT)
+os.write(other, b"text")
+for name, call in [("ftruncate", lambda: os.ftruncate(fd, 5)), ("copy", lambda: os.copy_file_range(other, fd, 4, 0, 0))]:
+    try: print(name, call())
+    except OSError as e: print(name, "refused", end="; ")"#;
+    let said = Command::new("python3").args(["-c", script]).current_dir(&m.at).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let expected = "O_RDONLY 1; O_WRONLY 1; O_RDWR|O_TRUNC 1; O_RDWR|O_APPEND 1; O_WRONLY|O_CREAT|O_TRUNC 1; \
+                    O_RDWR|O_CREAT|O_EXCL 17; ftruncate refused; copy refused; ";
+    assert_eq!(said, expected);
+    m.stop();
+}
