@@ -81,15 +81,17 @@ impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
         result.map(|attr| self.shown(attr)).inspect(|attr| self.lookups.add(attr.ino))
     }
 
-    /// Returns the attributes as programs see them: a command file has no permission that its directory does
-    /// not have.
+    /// Returns the attributes as programs see them: a command file has the owner of its directory, and no
+    /// permission that its directory does not have.
     fn shown(&self, attr: Attr) -> Attr {
         if attr.kind != InodeType::Command {
             return attr;
         }
         let directory = self.files.command_directory(attr.ino).and_then(|of| self.files.attr(of));
-        let mode = directory.map_or(0, |directory| self.commands.mode(&attr, &directory));
-        Attr { mode, ..attr }
+        match directory {
+            Ok(of) => Attr { mode: self.commands.mode(&attr, &of), uid: of.uid, gid: of.gid, ..attr },
+            Err(_) => Attr { mode: 0, ..attr },
+        }
     }
 
     /// Opens a pinned inode for the kernel, and passes what the kernel has to know to `reply`. If that fails,

@@ -14,6 +14,7 @@
  *       second     root opens; root writes the first half, the user the second one
  *       reused     root opens, and ends; a process with its number writes
  *       begins     root opens; the user begins
+ *       personality  the user opens and writes, by a ring of io_uring with the rights of root
  *       exec       the user opens, and executes INSTRUCTION with the file as its output
  * WAY   write, writev, splice, sendfile, ring (io_uring), pwritev2, map (shared memory map)
  * SHARE 0 or 1 */
@@ -60,10 +61,18 @@ static void become_user(void) {
     if (setgroups(0, NULL) || setgid(USER) || setuid(USER)) fail("setuid");
 }
 
+static int ring = -1, personality;
+static struct io_uring_params p;
+
+static int make_ring(void) {
+    if (ring < 0) ring = syscall(SYS_io_uring_setup, 4, &p);
+    return ring;
+}
+
 static ssize_t by_ring(int fd, const char *text, size_t len) {
-    struct io_uring_params p = {0};
-    int ring = syscall(SYS_io_uring_setup, 4, &p);
-    if (ring < 0) return -1;
+    /* One of its own for each process, except for the personality, which belongs to its ring. */
+    if (!personality) ring = -1, memset(&p, 0, sizeof p);
+    if (make_ring() < 0) return -1;
     char *sq = mmap(NULL, p.sq_off.array + p.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
     char *cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE, MAP_SHARED,
                     ring, IORING_OFF_CQ_RING);
@@ -72,7 +81,7 @@ static ssize_t by_ring(int fd, const char *text, size_t len) {
     memset(sqe, 0, sizeof *sqe);
     /* In a worker of the kernel, and not in this thread. */
     sqe->opcode = IORING_OP_WRITE, sqe->flags = IOSQE_ASYNC, sqe->fd = fd;
-    sqe->addr = (uintptr_t)text, sqe->len = len, sqe->off = -1;
+    sqe->addr = (uintptr_t)text, sqe->len = len, sqe->off = -1, sqe->personality = personality;
     ((uint32_t *)(sq + p.sq_off.array))[0] = 0;
     __atomic_store_n((uint32_t *)(sq + p.sq_off.tail), 1, __ATOMIC_RELEASE);
     if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0) return -1;
@@ -218,6 +227,11 @@ int main(int count, char **words) {
         int fd = opened_elsewhere(1, 1, &child);
         give(fd, text, len);
         show(fd);
+    }
+    if (!strcmp(what, "personality")) {
+        personality = syscall(SYS_io_uring_register, make_ring(), IORING_REGISTER_PERSONALITY, NULL, 0);
+        if (personality <= 0) fail("personality");
+        become_user();
     }
     if (!strcmp(what, "user") || !strcmp(what, "exec")) become_user();
     int fd = open_channel();
