@@ -25,7 +25,18 @@ pub trait Paths: FileSystem {
     /// # Errors
     /// As [`Paths::resolve`]; [`Error::Unsupported`] for such a link.
     fn resolve_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
-        walk(self, caller, self.attr(dir)?, path, &mut Links { last: true, absolute: false, followed: 0 })
+        walk(self, caller, self.attr(dir)?, path, &mut Links { absolute: false, ..Links::followed(true) })
+    }
+
+    /// Resolves a path as [`Paths::resolve_below`], of a file to be overwritten. Names that others can change
+    /// lead nowhere else: in a directory that somebody else owns or may write, no symbolic link is followed,
+    /// and the file has no other name, and belongs to the caller or to the owner of the directory.
+    ///
+    /// # Errors
+    /// As [`Paths::resolve_below`]; [`Error::Access`] for such a link or file.
+    fn resolve_target_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
+        let mut links = Links { absolute: false, own: true, ..Links::followed(true) };
+        walk(self, caller, self.attr(dir)?, path, &mut links)
     }
 
     /// Resolves a path to its parent directory and its last name.
@@ -149,6 +160,8 @@ struct Links {
     last: bool,
     /// A link to an absolute path leads to the root directory of the file system.
     absolute: bool,
+    /// Only the caller and root could have placed the links, and the file.
+    own: bool,
     /// Number of links followed so far.
     followed: u32,
 }
@@ -156,7 +169,7 @@ struct Links {
 impl Links {
     /// Links of a path from the root directory.
     fn followed(last: bool) -> Self {
-        Self { last, absolute: true, followed: 0 }
+        Self { last, absolute: true, own: false, followed: 0 }
     }
 }
 
@@ -172,6 +185,9 @@ fn walk<F: FileSystem + ?Sized>(
     while let Some(name) = left.next() {
         let dir = at;
         at = fs.lookup(caller, dir.ino, name)?;
+        if links.own && !is_kept(caller, &dir, &at) {
+            return Err(Error::Access);
+        }
         if at.kind == InodeType::Symlink && (links.last || left.peek().is_some()) {
             links.followed += 1;
             if links.followed > LINKS_MAX {
@@ -189,4 +205,17 @@ fn walk<F: FileSystem + ?Sized>(
         }
     }
     Ok(at)
+}
+
+/// Returns `true` if a name cannot have been placed by others to redirect what the caller writes. Directories
+/// are what they are, whoever owns the one above.
+fn is_kept(caller: &Caller, dir: &Attr, found: &Attr) -> bool {
+    const STICKY: u16 = 0o1000;
+    let is_foreign = |uid: u32| uid != caller.uid && uid != 0;
+    let is_shared = dir.mode & 0o002 != 0 || caller.uid == 0 && dir.gid != 0 && dir.mode & 0o020 != 0;
+    if found.kind == InodeType::Directory || !is_foreign(dir.uid) && !is_shared {
+        return true;
+    }
+    let is_of_directory = found.uid == dir.uid && dir.mode & STICKY == 0;
+    found.kind != InodeType::Symlink && found.links == 1 && (found.uid == caller.uid || is_of_directory)
 }

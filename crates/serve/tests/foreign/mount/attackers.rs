@@ -295,3 +295,47 @@ for name, call in [("ftruncate", lambda: os.ftruncate(fd, 5)), ("copy", lambda: 
     assert_eq!(said, expected);
     m.stop();
 }
+
+#[test]
+fn a_copy_writes_nothing_that_others_have_placed_at_its_name() {
+    let Some(a) = Attacked::new() else { return };
+    let dir = a.m.path("dir");
+    for (owner, mode) in [(USER, 0o755), (0, 0o777), (0, 0o1777)] {
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        chown(&dir, Some(owner), Some(owner)).unwrap();
+        let placed = "ln -s ../secret symbolic; ln -s .. up; : > own; mkdir below; : > below/own";
+        assert_eq!(sh_as(USER, &dir, placed), "");
+        fs::hard_link(a.m.path("secret"), dir.join("hard")).unwrap();
+        fs::write(dir.join("of-root"), "").unwrap();
+        let copy = |to: &str| {
+            let text = format!(r#"{{"copy": {{"regex": "."}}, "file": "public", "to": "dir/{to}"}}"#);
+            let said = a.run("own", "write", false, &text);
+            assert_eq!(fs::read_to_string(a.m.path("secret")).unwrap(), "a secret word\n", "{to}: {said}");
+            said
+        };
+        for to in ["symbolic", "up/secret", "hard"] {
+            assert!(copy(to).contains(DENIED), "{owner} {mode:o} {to}");
+        }
+        // What belongs to the owner of the directory harms nobody else.
+        let is_harmless = owner == USER;
+        for to in ["own", "below/own"] {
+            let said = copy(to);
+            let expected = if is_harmless || to == "below/own" { r#""status":"ok""# } else { DENIED };
+            assert!(said.contains(expected), "{owner} {mode:o} {to}: {said}");
+        }
+        assert!(copy("of-root").contains(r#""status":"ok""#), "{owner} {mode:o}");
+    }
+    // Where only root places names, links are followed as ever.
+    let kept = a.m.path("kept");
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("file"), "").unwrap();
+    std::os::unix::fs::symlink("file", kept.join("link")).unwrap();
+    fs::hard_link(kept.join("file"), kept.join("other")).unwrap();
+    for to in ["link", "other"] {
+        let text = format!(r#"{{"copy": {{"regex": "."}}, "file": "public", "to": "kept/{to}"}}"#);
+        assert!(a.run("own", "write", false, &text).contains(r#""status":"ok""#), "{to}");
+    }
+    a.m.stop();
+}

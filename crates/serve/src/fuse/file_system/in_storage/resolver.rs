@@ -72,9 +72,13 @@ impl<F: InStorage> CallerFiles<F> {
         let attr = match target {
             Target::Name(path) => {
                 let path = path.as_os_str().as_bytes();
-                self.files.resolve_below(caller, self.directory, path).map_err(resolve_error)?
+                let found = match writes {
+                    true => self.files.resolve_target_below(caller, self.directory, path),
+                    false => self.files.resolve_below(caller, self.directory, path),
+                };
+                found.map_err(resolve_error)?
             }
-            Target::Inode(number) => self.named_here(caller, Ino(*number))?,
+            Target::Inode(number) => self.named_here(caller, Ino(*number), writes)?,
             Target::Extents(_) => return Err(ResolveError::NotFile),
         };
         Arc::clone(&self.files).open_contents(caller, attr.ino, writes).map_err(resolve_error)
@@ -82,7 +86,7 @@ impl<F: InStorage> CallerFiles<F> {
 
     /// Finds an inode by its number among the names of the directory. A number alone would avoid the
     /// permissions of the directories on the path, and show files whose names the caller may not list.
-    fn named_here(&self, caller: &Caller, wanted: Ino) -> Result<Attr, ResolveError> {
+    fn named_here(&self, caller: &Caller, wanted: Ino, writes: bool) -> Result<Attr, ResolveError> {
         self.files.check_listing(caller, self.directory).map_err(resolve_error)?;
         let mut name = None;
         let listed = self.files.read_dir(self.directory, 2, &mut |entry| {
@@ -92,6 +96,9 @@ impl<F: InStorage> CallerFiles<F> {
             name.is_none()
         });
         match name {
+            Some(name) if writes => {
+                self.files.resolve_target_below(caller, self.directory, &name).map_err(resolve_error)
+            }
             Some(name) => self.files.lookup(caller, self.directory, &name).map_err(resolve_error),
             None => Err(listed.err().map_or(ResolveError::NotFound, resolve_error)),
         }
