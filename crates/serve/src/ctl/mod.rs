@@ -33,6 +33,7 @@ pub use isp::{Queries, RESULT_BYTES_MAX};
 pub use param_key::full_key;
 pub use rights::{PeerCredentials, Rights, raw_names};
 pub use server::{ControlOptions, ControlServer};
+pub(crate) use socket::listen;
 pub use wire::{
     ControlOperation, HintList, ListedRange, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting,
     Success,

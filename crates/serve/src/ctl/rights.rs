@@ -51,6 +51,12 @@ impl Rights {
         self.read_all || self.raw_callers
     }
 
+    /// Returns `true` if the caller is the user that the server runs as, or root.
+    #[must_use]
+    pub fn is_owner(self, caller: PeerCredentials) -> bool {
+        caller.uid == 0 || caller.uid == self.owner
+    }
+
     /// Checks that the caller may send a request.
     ///
     /// # Errors
@@ -72,7 +78,7 @@ impl Rights {
                 ("read its state", ", or all users with --ctl-read-all")
             }
         };
-        if caller.uid == 0 || caller.uid == self.owner {
+        if self.is_owner(caller) {
             return Ok(());
         }
         let (owner, uid) = (self.owner, caller.uid);

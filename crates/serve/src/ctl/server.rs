@@ -8,7 +8,8 @@ use super::rights::{PeerCredentials, Rights, raw_names};
 use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
 use crate::log::Logger;
-use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, read_before, write_before};
+use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, SlotLimits, read_before, write_before};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::Shutdown;
@@ -22,6 +23,12 @@ use std::time::{Duration, Instant, SystemTime};
 /// Maximum number of clients. A further client evicts one that has not sent a request yet or is
 /// idle. If all are busy, it is refused with a message.
 const CLIENTS_MAX: usize = 32;
+/// Maximum number of clients of each user other than the owner of the server and root.
+const CLIENTS_OF_USER_MAX: usize = 8;
+/// Number of further clients of the owner and root, whom other users must not keep out.
+const CLIENTS_RESERVED: usize = 16;
+/// Maximum length of a request of another user, in bytes: enough for all that they may do.
+const OTHERS_BYTES_MAX: usize = 64 * 1024;
 /// Maximum time in which a client must send its next request and accept the answer.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Idle time after which a client may be evicted for a new one.
@@ -42,6 +49,7 @@ pub struct ControlOptions {
 #[derive(Debug)]
 pub struct ControlServer {
     path: PathBuf,
+    listener: Arc<UnixListener>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -52,6 +60,9 @@ struct ControlState {
     rights: Rights,
     log: Logger,
     slots: Arc<ConnectionSlots<UnixStream>>,
+    /// Held while a request of another user is executed: they are executed one after the other, and the device is
+    /// free for the owner.
+    others: Mutex<()>,
 }
 
 impl ControlServer {
@@ -64,19 +75,26 @@ impl ControlServer {
         control_target: Arc<dyn ControlTarget>,
         log: Logger,
     ) -> io::Result<ControlServer> {
-        let listener = socket::listen(&options.socket, options.rights.admits_others())?;
+        let listener = Arc::new(socket::listen(&options.socket, options.rights.admits_others())?);
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(ControlState {
             control_target,
             change_log: ChangeLog::of(&options.volume),
             rights: options.rights,
             log,
-            slots: ConnectionSlots::new(CLIENTS_MAX, Some(IDLE_MIN)),
+            slots: ConnectionSlots::new(SlotLimits {
+                owner: options.rights.owner,
+                most: CLIENTS_MAX,
+                reserved: CLIENTS_RESERVED,
+                of_peer: CLIENTS_OF_USER_MAX,
+                idle_min: Some(IDLE_MIN),
+            }),
+            others: Mutex::new(()),
         });
-        let seen = stop.clone();
-        let accept = move || accept(&listener, &shared, &seen);
+        let (seen, accepting) = (stop.clone(), Arc::clone(&listener));
+        let accept = move || accept(&accepting, &shared, &seen);
         let thread = std::thread::Builder::new().name("ctl".into()).spawn(accept)?;
-        Ok(ControlServer { path: options.socket.clone(), stop, thread: Some(thread) })
+        Ok(ControlServer { path: options.socket.clone(), listener, stop, thread: Some(thread) })
     }
 
     /// Returns the path of the socket.
@@ -90,12 +108,9 @@ impl Drop for ControlServer {
     /// Stops listening and removes the socket. Requests in progress are completed.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // `accept` has no timeout, so a connection to the own socket wakes its thread.
-        if socket::connect(&self.path).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
-        }
+        // On Linux this makes `accept` return, however many clients wait for it.
+        let _ = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
+        let _ = self.thread.take().map(JoinHandle::join);
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -121,7 +136,13 @@ fn admit(shared: &Arc<ControlState>, stream: UnixStream) -> io::Result<()> {
     let peer = PeerCredentials::of(&stream).map_or(Peer::Unknown, |c| Peer::Process(c.uid, c.pid));
     let stream = Arc::new(stream);
     let Some((slot, _)) = shared.slots.admit(&stream, peer) else {
-        let what = format!("{CLIENTS_MAX} clients are connected already; try again");
+        let what = match peer.user().filter(|_| !shared.slots.is_owner(peer)) {
+            Some(user) => format!(
+                "{CLIENTS_OF_USER_MAX} clients of user {user}, or {CLIENTS_MAX} in all, are connected already; \
+                 try again"
+            ),
+            None => format!("{CLIENTS_MAX} clients are connected already; try again"),
+        };
         stream.set_nonblocking(true)?;
         // An error means that the client has disconnected.
         let _ = send(&stream, Err(Refused::new(RefusalKind::Busy, what)));
@@ -139,14 +160,20 @@ fn admit(shared: &Arc<ControlState>, stream: UnixStream) -> io::Result<()> {
 fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &ControlState) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let caller = PeerCredentials::of(stream)?;
+    let is_owner = shared.rights.is_owner(caller);
+    let bytes_max = if is_owner { wire::REQUEST_BYTES_MAX } else { OTHERS_BYTES_MAX };
     let mut buffer = Vec::new();
-    while let Some(end) = line(stream, &mut buffer)? {
-        if end > wire::REQUEST_BYTES_MAX {
+    while let Some(end) = line(stream, &mut buffer, bytes_max)? {
+        if end > bytes_max {
             // The start of the next request is unknown.
-            return send(stream, Err(wire::too_long()));
+            return send(stream, Err(wire::too_long(bytes_max)));
         }
         slot.busy();
-        send(stream, shared.execute(caller, &buffer[..end], &|| is_gone(stream)))?;
+        let answer = {
+            let _turn = (!is_owner).then(|| shared.others.lock());
+            shared.execute(caller, &buffer[..end], &|| is_gone(stream))
+        };
+        send(stream, answer)?;
         buffer.drain(..=end);
         slot.idle(Instant::now());
     }
@@ -161,9 +188,9 @@ fn is_gone(stream: &UnixStream) -> bool {
         && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Reads until the buffer holds a complete line, or more bytes than a request may have. Returns the
+/// Reads until the buffer holds a complete line, or more than `bytes_max` bytes. Returns the
 /// end of the line in the buffer, or `None` if the client has disconnected.
-fn line(stream: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
+fn line(stream: &UnixStream, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<Option<usize>> {
     let until = Instant::now() + SILENCE_MAX;
     let mut part = [0; 4096];
     let mut searched = 0;
@@ -172,7 +199,7 @@ fn line(stream: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> 
             return Ok(Some(searched + end));
         }
         searched = buffer.len();
-        if searched > wire::REQUEST_BYTES_MAX {
+        if searched > bytes_max {
             return Ok(Some(searched));
         }
         match read_before(stream, &mut part, until)? {

@@ -11,7 +11,7 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Listens at a path. A stale socket, left by a killed server, is replaced; one in use is not.
-pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
+pub(crate) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {

@@ -277,7 +277,7 @@ pub fn parse(line: &[u8]) -> Result<ControlOperation, Refused> {
         v: u32,
     }
     if line.len() > REQUEST_BYTES_MAX {
-        return Err(too_long());
+        return Err(too_long(REQUEST_BYTES_MAX));
     }
     let malformed =
         |e: serde_json::Error| Refused::new(RefusalKind::Malformed, format!("invalid request: {e}"));
@@ -289,10 +289,10 @@ pub fn parse(line: &[u8]) -> Result<ControlOperation, Refused> {
     serde_json::from_slice::<ControlRequest>(line).map(|r| r.what).map_err(malformed)
 }
 
-/// Returns the refusal of a request that is too long.
+/// Returns the refusal of a request that is longer than `bytes_max`.
 #[must_use]
-pub fn too_long() -> Refused {
-    Refused::new(RefusalKind::TooLong, format!("a request has at most {REQUEST_BYTES_MAX} bytes"))
+pub fn too_long(bytes_max: usize) -> Refused {
+    Refused::new(RefusalKind::TooLong, format!("a request has at most {bytes_max} bytes"))
 }
 
 /// Serializes a message as a line with its newline.

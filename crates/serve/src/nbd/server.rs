@@ -6,7 +6,7 @@ mod session;
 use super::listen::Listener;
 use super::stream::ClientStream;
 use super::{Address, Exports};
-use crate::resource_limits::{Budget, ConnectionSlot, ConnectionSlots};
+use crate::resource_limits::{Budget, ConnectionSlot, ConnectionSlots, SlotLimits};
 use std::io;
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ pub struct ServerOptions {
     pub addresses: Vec<Address>,
     /// Other machines may connect. There is neither TLS nor a password.
     pub allow_remote: bool,
-    /// Maximum number of connections. Each has a thread, and buffers of about 330 KiB while it is
+    /// Maximum number of connections. The user who runs the server and root can have 8 more while other users
+    /// are connected. Each has a thread, and buffers of about 330 KiB while it is
     /// used. With a volume on a disk, it has more threads while requests wait for the disk.
     pub connections_max: usize,
     /// Memory that large requests and busy clients may use in total beyond that, in bytes. When it
@@ -97,7 +98,7 @@ impl NbdServer {
         let addresses = listeners.iter().map(Listener::address).collect::<io::Result<_>>()?;
         let shared = Arc::new(NbdServerState {
             exports: exports.into(),
-            slots: ConnectionSlots::new(options.connections_max, options.idle_evict),
+            slots: ConnectionSlots::new(slot_limits(&options)),
             budget: Budget::new(options.buffers_max),
             options,
             listeners,
@@ -134,6 +135,22 @@ impl NbdServer {
         slots.each(|s| s.shutdown(Shutdown::Both));
         slots.wait(None);
         cut_off
+    }
+}
+
+/// Number of connections that the user who runs the server and root may have, beyond the maximum, while other users
+/// occupy slots.
+const RESERVED: usize = 8;
+
+fn slot_limits(options: &ServerOptions) -> SlotLimits {
+    let most = options.connections_max;
+    SlotLimits {
+        owner: rustix::process::geteuid().as_raw(),
+        most,
+        reserved: RESERVED.min(most),
+        // Another user or machine may have three quarters.
+        of_peer: most - most / 4,
+        idle_min: options.idle_evict,
     }
 }
 

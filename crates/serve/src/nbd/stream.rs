@@ -1,6 +1,6 @@
 //! Client sockets of both kinds: Unix and TCP.
 
-use crate::resource_limits::{Disconnect, Peer, write_before};
+use crate::resource_limits::{Disconnect, Peer, tcp_peer, write_before};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ impl ClientStream {
         sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_EVERY)?;
         sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
-        let peer = socket.peer_addr().map_or(Peer::Unknown, |a| Peer::Machine(a.ip()));
+        let peer = tcp_peer(&socket);
         Ok(ClientStream { socket: Socket::Tcp(socket), peer, send_timeout })
     }
 

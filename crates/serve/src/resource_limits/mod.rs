@@ -7,8 +7,10 @@ mod budget;
 mod buffer;
 mod connection_slots;
 mod deadlines;
+mod tcp_peer;
 
 pub(crate) use budget::{Budget, Grant};
 pub(crate) use buffer::MappedBuffer;
-pub(crate) use connection_slots::{ConnectionSlot, ConnectionSlots, Disconnect, Peer};
-pub(crate) use deadlines::{BYTES_PER_SECOND_MIN, is_timeout, read_before, write_before};
+pub(crate) use connection_slots::{ConnectionSlot, ConnectionSlots, Disconnect, Peer, SlotLimits};
+pub(crate) use deadlines::{BYTES_PER_SECOND_MIN, ReadTimeout, is_timeout, read_before, write_before};
+pub(crate) use tcp_peer::tcp_peer;

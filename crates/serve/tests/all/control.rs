@@ -490,3 +490,62 @@ fn physical_addresses_are_for_users_that_the_layer_names() {
         assert_eq!(at.peek(end - 4096, 4, pcm).unwrap(), b"mine", "it survives a restart");
     }
 }
+
+/// Another user opens as many connections as the server takes, which send half a request, or a request and nothing
+/// more, or a request whose answer they do not read.
+#[test]
+fn another_user_keeps_the_owner_out_by_no_number_of_connections() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: acting as another user needs root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    volume(&path).close().unwrap();
+    let open =
+        |path: &Path| std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    [dir.path(), &path].map(|p| open(p).unwrap());
+    let volume = reopen(&path);
+    let about = VolumeInfo { volume: path.clone(), defaults: Vec::new(), ..VolumeInfo::default() };
+    let device = Device::new(Box::new(volume), DeviceOptions::default());
+    let target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device, about));
+    let rights = Rights::of_this_process(true);
+    let options = ControlOptions { socket: path.join("ctl.sock"), volume: path.clone(), rights };
+    let server = ControlServer::start(&options, target, Logger::none()).unwrap();
+    let whole = b"{\"v\":1,\"do\":\"stat\"}\n";
+    let attack = || {
+        let user = rustix::thread::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        let sent = [&whole[..10], &whole[..], &whole.repeat(200)];
+        let open = |i: usize| {
+            let mut stream = UnixStream::connect(server.path()).unwrap();
+            stream.set_write_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+            let _ = stream.write_all(sent[i % 3]);
+            stream
+        };
+        (0..100).map(open).collect::<Vec<_>>()
+    };
+    let held = std::thread::scope(|scope| scope.spawn(attack).join().unwrap());
+    let begun = std::time::Instant::now();
+    // More than the slots that are reserved, one after the other and at once.
+    let clients: Vec<Client> = (0..20)
+        .map(|_| {
+            let mut client = Client::connect(server.path()).unwrap();
+            assert!(matches!(client.request(ControlOperation::Stat {}), Ok(Success::Stat(_))));
+            client
+        })
+        .collect();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "without a wait for timeouts");
+    // A line that is longer than any request of another user.
+    let long = || {
+        let user = rustix::thread::Uid::from_raw(65533);
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        let mut stream = UnixStream::connect(server.path()).unwrap();
+        let _ = stream.write_all(&vec![b' '; 100_000]);
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).map(|_| answer)
+    };
+    let answer = std::thread::scope(|scope| scope.spawn(long).join().unwrap());
+    assert!(answer.as_ref().map_or(true, |a| a.contains("at most 65536 bytes")), "{answer:?}");
+    drop((held, clients));
+}

@@ -69,6 +69,39 @@ fn silent_clients_keep_nobody_out() {
     s.server.stop(Duration::from_secs(1));
 }
 
+/// Another user of this machine, who reaches the port, closes no connection of the owner by many of their own.
+#[test]
+fn silent_clients_of_another_user_replace_only_their_own() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: acting as another user needs root");
+        return;
+    }
+    let s = serve(|mut o| {
+        o.addresses.push("tcp:127.0.0.1:0".parse().unwrap());
+        ServerOptions { connections_max: 4, handshake_max: LONG, ..o }
+    });
+    let Some(frit_serve::nbd::Address::Tcp(port)) = s.server.addresses().get(1).cloned() else {
+        panic!("no port")
+    };
+    let mut silent = UnixStream::connect(&s.socket).unwrap();
+    silent.read_exact(&mut [0; 18]).unwrap();
+    let attack = || {
+        let user = rustix::thread::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        (0..30).map(|_| std::net::TcpStream::connect(port).unwrap()).collect::<Vec<_>>()
+    };
+    let held = thread::scope(|scope| scope.spawn(attack).join().unwrap());
+    let clients = s.device.clients();
+    wait_until("the last client", || clients.accepted() + clients.refused() == 31);
+    silent.set_nonblocking(true).unwrap();
+    let still_open = silent.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(still_open.kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(connect(&s.socket).read(0, 512).unwrap(), [0; 512]);
+    wait_until("no more than three of the other user", || clients.open() <= 5);
+    drop(held);
+    s.server.stop(Duration::from_secs(1));
+}
+
 #[test]
 fn idle_clients_make_room_only_when_all_places_are_taken() {
     let s = serve(|o| ServerOptions { connections_max: 3, idle_evict: Some(Duration::ZERO), ..o });

@@ -32,9 +32,18 @@ pub(super) struct FrontendArgs {
     /// Pace of replies: as fast as possible, or with the latency of the modelled device.
     #[arg(long, value_enum, default_value_t = ReplyPace::None)]
     pace: ReplyPace,
-    /// Serve metrics for Prometheus and as JSON on this port of 127.0.0.1 (0: any).
-    #[arg(long, value_name = "PORT")]
-    metrics: Option<u16>,
+    /// Serve metrics for Prometheus and as JSON at this address: a port of 127.0.0.1 (0: any),
+    /// ADDRESS:PORT, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<metrics::MetricsAddress>,
+    /// Name, or NAME:PORT, under which clients reach the metrics, beside their address and localhost;
+    /// may be repeated.
+    #[arg(long, value_name = "NAME", requires = "metrics")]
+    metrics_host: Vec<metrics::MetricsHost>,
+    /// Serve /visible of the metrics to everybody, not only to the owner and root. A socket at
+    /// unix:PATH is then open to all users.
+    #[arg(long, requires = "metrics")]
+    metrics_read_all: bool,
     /// Control socket for frit ctl ('none': no socket). [default: VOLUME/ctl.sock]
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
@@ -141,9 +150,8 @@ impl FrontendArgs {
         let raw_callers = about.defaults.iter().any(|p| p.key == "raw_access" && p.value != "[]");
         let target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(Arc::clone(device), about));
         let ctl = self.control(dir, &target, raw_callers, &log)?;
-        let started = self.metrics.map(|port| metrics::MetricsServer::start(port, &target, &log));
-        let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
-        served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
+        let metrics = self.metrics(&target, &log)?;
+        served.extend(metrics.iter().map(metrics::MetricsServer::location));
         Ok(Frontends {
             fuse,
             #[cfg(feature = "ublk")]
@@ -152,6 +160,26 @@ impl FrontendArgs {
             ctl,
             meter,
         })
+    }
+
+    fn metrics(
+        &self,
+        target: &Arc<dyn ControlTarget>,
+        log: &Logger,
+    ) -> Result<Option<metrics::MetricsServer>> {
+        let Some(address) = &self.metrics else { return Ok(None) };
+        let options = metrics::MetricsOptions {
+            address: address.clone(),
+            hosts: self.metrics_host.clone(),
+            read_all: self.metrics_read_all,
+        };
+        let hint = || {
+            format!(
+                "cannot listen for metrics at {address}; --metrics takes another address (port 0: a free one)"
+            )
+        };
+        let server = metrics::MetricsServer::start(options, target, log);
+        server.map(Some).into_diagnostic().wrap_err_with(hint)
     }
 
     fn control(
