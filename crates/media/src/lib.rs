@@ -38,7 +38,7 @@ pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
 pub use store::{
     AnyStore, CustomStore, DirectFile, DirectStore, FileAccess, FileStore, MemoryStore, MmapStore, NoStore,
-    Store, prefetch_value,
+    SigbusGuard, Store, prefetch_value,
 };
 pub use timing::{
     CommandCycles, DramTiming, LatencyCurve, NandTiming, ObjectTiming, PcmTiming, Phases, TimingModel,

@@ -10,33 +10,33 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 /// Time limit of a program, in seconds.
 const BOUND: &str = "120";
 
-fn run(program: &str, args: &[&str]) -> Output {
+pub(crate) fn run(program: &str, args: &[&str]) -> Output {
     Command::new("timeout").args(["-k", "5", BOUND, program]).args(args).output().unwrap()
 }
 
-fn frit(args: &[&str]) -> Output {
+pub(crate) fn frit(args: &[&str]) -> Output {
     run(env!("CARGO_BIN_EXE_frit"), args)
 }
 
-fn said(o: &Output) -> String {
+pub(crate) fn said(o: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr))
         .replace("\n  │ ", " ")
 }
 
 #[track_caller]
-fn good(o: &Output) -> String {
+pub(crate) fn good(o: &Output) -> String {
     assert!(o.status.success(), "{:?}: {}", o.status, said(o));
     said(o)
 }
 
 /// A mounted image in memory; unmounted when this is dropped.
-struct Place {
+pub(crate) struct Place {
     root: tempfile::TempDir,
     at: String,
 }
 
 impl Place {
-    fn new(mkfs: &[&str]) -> Option<Place> {
+    pub(crate) fn new(mkfs: &[&str]) -> Option<Place> {
         let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
         if !root || !Path::new("/dev/fuse").exists() || !Path::new("/dev/shm").is_dir() {
             eprintln!("skipped: direct access needs root, /dev/fuse and /dev/shm");
@@ -56,15 +56,20 @@ impl Place {
         Some(place)
     }
 
-    fn image(&self) -> String {
+    /// Returns the mount point.
+    pub(crate) fn at(&self) -> &str {
+        &self.at
+    }
+
+    pub(crate) fn image(&self) -> String {
         self.root.path().join("img").to_str().unwrap().into()
     }
 
-    fn mount(&self) {
+    pub(crate) fn mount(&self) {
         good(&frit(&["mount", &self.image(), &self.at]));
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         Path::new(&self.at).join(name)
     }
 
@@ -85,7 +90,7 @@ impl Place {
     }
 
     /// Returns the process that serves the mount.
-    fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         let busy = said(&frit(&["fsck", &self.image()]));
         let pid = busy.split("process ").nth(1).unwrap_or_else(|| panic!("{busy}"));
         pid.chars().take_while(char::is_ascii_digit).collect()
@@ -155,7 +160,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// Compiles a program in C.
-fn compiled(place: &Place, name: &str) -> String {
+pub(crate) fn compiled(place: &Place, name: &str) -> String {
     let source = source(&format!("crates/cli/tests/programs/{name}.c"));
     let program = place.root.path().join(name).to_str().unwrap().to_owned();
     good(&run("cc", &["-O1", "-w", "-pthread", "-o", &program, source.to_str().unwrap()]));

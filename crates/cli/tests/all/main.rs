@@ -22,6 +22,7 @@ mod halo_model;
 mod hfsl_models;
 mod hfsl_pcm_models;
 mod hostfull;
+mod hostile;
 mod isp;
 mod isp_model;
 mod models;

@@ -1,6 +1,6 @@
 //! Leases: files to whose data programs have direct access.
 
-use super::quiet::{WAIT, free_slots, wait_quiet};
+use super::quiet::{Patience, WAIT, free_slots, wait_quiet};
 use super::recover::{LeftGrowth, left_growth, stamp};
 use super::shared::SharedSegment;
 use crate::contents::block_from;
@@ -11,11 +11,12 @@ use crate::planted::DirectBug;
 use crate::sync::Mutex;
 use crate::types::{Ino, Time};
 use frit_core::planted::is_planted;
-use frit_direct::segment::{FILES, FileState, SIZE_FIXED, Segment};
+use frit_direct::segment::{FILES, FileState, SIZE_FIXED, SLOTS, Segment};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// What direct accesses left to be noted.
 #[derive(Clone, Copy, Default, Debug)]
@@ -56,9 +57,19 @@ impl HeldSpace {
 }
 
 /// The shared memory of a mount, and what is in use of it.
+///
+/// Other processes write to the shared memory what they like, so what the mount decides is in fields of its own:
+/// generations, identity, append space. The words are only what it tells programs.
 #[derive(Debug)]
 pub(crate) struct Leases {
     shared: SharedSegment,
+    identity: u64,
+    /// Generation that each file has, or 0.
+    granted: Vec<AtomicU64>,
+    /// Highest number of slots in use that was ever seen.
+    slots_seen: AtomicU32,
+    /// Time at which it was noticed that the shared memory is lost.
+    lost_at: OnceLock<Instant>,
     table: Mutex<Table>,
 }
 
@@ -91,7 +102,10 @@ impl Leases {
             fixed: HashMap::new(),
         };
         let shared = SharedSegment::create(image, |segment| stamp(segment, uuid))?;
-        Ok(Self { shared, table: Mutex::new(table) })
+        let identity = shared.get().head.identity.load(Ordering::Relaxed);
+        let granted = (0..FILES).map(|_| AtomicU64::new(0)).collect();
+        let (slots_seen, lost_at) = (AtomicU32::new(0), OnceLock::new());
+        Ok(Self { shared, identity, granted, slots_seen, lost_at, table: Mutex::new(table) })
     }
 
     fn segment(&self) -> &Segment {
@@ -100,7 +114,24 @@ impl Leases {
 
     /// Returns the identity of the shared memory.
     pub(super) fn identity(&self) -> u64 {
-        self.segment().head.identity.load(Ordering::Relaxed)
+        self.identity
+    }
+
+    /// Returns the number of slots that may be in use. A word that is too large, or smaller than it was, was not
+    /// written by the protocol, and then all slots may be.
+    fn slots_used(&self) -> usize {
+        let used = self.segment().head.slots_used.load(Ordering::SeqCst);
+        let seen = self.slots_seen.fetch_max(used, Ordering::SeqCst);
+        if used < seen || used as usize > SLOTS { SLOTS } else { used as usize }
+    }
+
+    /// Returns `true` if the shared memory is lost. Programs find no lease valid there any more.
+    fn is_lost(&self) -> bool {
+        self.shared.is_lost()
+    }
+
+    fn granted(&self, file: u32) -> &AtomicU64 {
+        &self.granted[file as usize]
     }
 
     fn file(&self, file: u32) -> &FileState {
@@ -109,7 +140,7 @@ impl Leases {
 
     /// Returns a number for a new client.
     pub(super) fn register(&self) -> u32 {
-        free_slots(self.segment());
+        free_slots(&self.shared, self.slots_used());
         let mut table = self.table.lock();
         let client = table.next_client;
         table.next_client = table.next_client.wrapping_add(1).max(1);
@@ -121,6 +152,11 @@ impl Leases {
     /// # Errors
     /// Too many files have direct access.
     pub(super) fn take(&self) -> Result<u32> {
+        if self.is_lost() {
+            return Err(Error::Unsupported(
+                "direct access after the shared memory was truncated; mount again",
+            ));
+        }
         let mut table = self.table.lock();
         let file = match table.free.pop() {
             Some(file) => file,
@@ -132,6 +168,7 @@ impl Leases {
         };
         drop(table);
         let state = self.file(file);
+        self.granted(file).store(0, Ordering::SeqCst);
         state.generation.store(0, Ordering::SeqCst);
         state.written_at.store(0, Ordering::Relaxed);
         state.read.store(0, Ordering::Relaxed);
@@ -144,12 +181,13 @@ impl Leases {
     /// lost append space meanwhile.
     pub(super) fn allow(&self, file: u32, size: u64, space: Option<HeldSpace>) -> Option<u64> {
         let mut table = self.table.lock();
-        if table.spaces.get(&file) != space.as_ref() {
+        if table.spaces.get(&file) != space.as_ref() || self.is_lost() {
             return None;
         }
         let generation = table.next_generation;
         table.next_generation += 1;
         self.file(file).size.store(size, Ordering::SeqCst);
+        self.granted(file).store(generation, Ordering::SeqCst);
         self.file(file).generation.store(generation, Ordering::SeqCst);
         Some(generation)
     }
@@ -237,8 +275,10 @@ impl Leases {
     pub(super) fn retract(&self) -> Vec<BlockRun> {
         let mut table = self.table.lock();
         let mut returned = Vec::new();
+        // For all files together: each could have a program that is stopped.
+        let mut patience = Patience::of(WAIT);
         for (file, space) in &mut table.spaces {
-            if self.forbid(*file) || is_planted(DirectBug::RetractedInUse) {
+            if self.forbid_within(*file, &mut patience) || is_planted(DirectBug::RetractedInUse) {
                 let size = self.size_in(*file, space).unwrap_or(space.size);
                 returned.extend(space.split(size));
             }
@@ -262,18 +302,33 @@ impl Leases {
         table.spaces.iter().any(|(file, space)| self.size_in(*file, space).is_some())
     }
 
-    /// Returns the generation of a file, or `None` if access is not allowed.
+    /// Returns the generation of a file, or `None` if access is not allowed, or programs cannot see that it is.
     pub(super) fn generation(&self, file: u32) -> Option<u64> {
-        Some(self.file(file).generation.load(Ordering::SeqCst)).filter(|generation| *generation != 0)
+        let granted = self.granted(file).load(Ordering::SeqCst);
+        let shown = self.file(file).generation.load(Ordering::SeqCst);
+        Some(granted).filter(|granted| *granted != 0 && *granted == shown)
     }
 
     /// Forbids access to a file, and waits for accesses in progress. Returns `false` if one is still in
     /// progress: its program is stopped.
     pub(super) fn forbid(&self, file: u32) -> bool {
-        let allowed = self.file(file).generation.swap(0, Ordering::SeqCst) != 0;
+        self.forbid_within(file, &mut Patience::of(WAIT))
+    }
+
+    fn forbid_within(&self, file: u32, patience: &mut Patience) -> bool {
+        self.file(file).generation.store(0, Ordering::SeqCst);
         // Accesses were awaited already if access was forbidden before.
-        let wait = if allowed { WAIT } else { Duration::ZERO };
-        wait_quiet(self.segment(), Some(file), wait).is_ok()
+        let mut none = Patience::of(Duration::ZERO);
+        let allowed = self.granted(file).swap(0, Ordering::SeqCst) != 0;
+        let patience = if allowed { patience } else { &mut none };
+        let quiet = wait_quiet(&self.shared, self.slots_used(), Some(file), patience).is_ok();
+        if self.is_lost() {
+            // Announcements were lost, too. Accesses of that time end as soon as others.
+            let since = self.lost_at.get_or_init(Instant::now).elapsed();
+            std::thread::sleep(WAIT.saturating_sub(since));
+            return true;
+        }
+        quiet
     }
 
     /// Gives an index back.
@@ -301,7 +356,8 @@ impl Drop for Leases {
         self.shared.close();
         // A program that is stopped in an access keeps the file as a warning for the next mount.
         // Growth that was not taken over is left to the next open.
-        if wait_quiet(self.segment(), None, WAIT).is_ok() && !self.has_growth() {
+        let quiet = wait_quiet(&self.shared, self.slots_used(), None, &mut Patience::of(WAIT));
+        if self.is_lost() || (quiet.is_ok() && !self.has_growth()) {
             let _ = self.shared.remove();
         }
     }
@@ -333,7 +389,7 @@ impl RetiredLeases {
 pub(super) fn retire(image: &Path, uuid: [u64; 2]) -> Result<Option<RetiredLeases>> {
     let Some(shared) = SharedSegment::left(image)? else { return Ok(None) };
     shared.close();
-    if let Err(busy) = wait_quiet(shared.get(), None, WAIT) {
+    if let Err(busy) = wait_quiet(&shared, SLOTS, None, &mut Patience::of(WAIT)) {
         return Err(Error::Image(format!(
             "{}: process {} still accesses it directly, from a mount that has ended; continue or kill it",
             image.display(),
@@ -341,5 +397,11 @@ pub(super) fn retire(image: &Path, uuid: [u64; 2]) -> Result<Option<RetiredLease
         )));
     }
     let growth = left_growth(shared.get(), uuid);
+    if shared.is_lost() {
+        return Err(Error::Image(format!(
+            "{}: truncated by a program; move it away",
+            shared.path().display()
+        )));
+    }
     Ok(Some(RetiredLeases { shared, growth }))
 }

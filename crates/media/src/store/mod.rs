@@ -21,6 +21,7 @@ pub use direct::{DirectFile, DirectStore, FileAccess};
 pub use file::FileStore;
 pub use map::{MapMode, MmapStore};
 pub use memory::MemoryStore;
+pub use sigbus::SigbusGuard;
 
 use crate::checksum::digest;
 use frit_core::{BlockingMedium, Error, Result};

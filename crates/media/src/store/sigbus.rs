@@ -50,14 +50,15 @@ static PREVIOUS_FLAGS: AtomicUsize = AtomicUsize::new(0);
 
 /// Watches one mapping. It must be dropped before the mapping is.
 #[derive(Debug)]
-pub(super) struct SigbusGuard {
+pub struct SigbusGuard {
     slot: Option<usize>,
     start: usize,
 }
 
 impl SigbusGuard {
     /// Guards `len` bytes of memory at `start`.
-    pub(super) fn new(start: *const u8, len: usize) -> SigbusGuard {
+    #[must_use]
+    pub fn new(start: *const u8, len: usize) -> SigbusGuard {
         INSTALL.call_once(install);
         let start = start as usize;
         let free = GUARDED.iter().position(|s| !s.in_use.swap(true, Ordering::AcqRel));
@@ -74,7 +75,8 @@ impl SigbusGuard {
     /// Returns `true` if the range `at` .. `at + len` overlaps the span from the first to the last
     /// address over which zeros were mapped.
     #[inline]
-    pub(super) fn is_lost(&self, at: usize, len: usize) -> bool {
+    #[must_use]
+    pub fn is_lost(&self, at: usize, len: usize) -> bool {
         let Some(n) = self.slot else { return false };
         // The handler runs in this thread, during the access that precedes this call: the compiler
         // must not move that access behind these loads.

@@ -2,6 +2,7 @@
 //! with maps of them.
 
 mod append;
+mod hostile;
 mod left;
 mod planted;
 mod power;
