@@ -1,9 +1,10 @@
 //! Files that users name: reads with a size limit, and atomic writes.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::{File, FileType, OpenOptions, Permissions};
+use crate::paths::{OpenOptions, Place};
+use rustix::fs::{FileType, Stat};
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,12 +47,14 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// The bytes are written to a temporary file in the same directory. [`OutputFile::commit`] syncs
 /// and renames the temporary file. If the value is dropped without a commit, the temporary file is
 /// removed and the named file is unchanged. A symbolic link is replaced, not followed. Devices,
-/// pipes and sockets, and all paths under /dev and /proc, are written in place.
+/// pipes and sockets, and all paths under /dev and /proc, are written in place. The path is walked as
+/// [`crate::paths`] describes, and its directory stays open until the rename.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
     path: PathBuf,
-    temporary: Option<PathBuf>,
+    /// The temporary file, and the place that it is renamed to.
+    temporary: Option<(Place, Place)>,
 }
 
 /// Writes a whole file through an [`OutputFile`].
@@ -84,33 +87,34 @@ impl OutputFile {
     }
 
     fn begin(path: &Path, mode: u32) -> io::Result<OutputFile> {
-        let existing = match path.symlink_metadata() {
-            Ok(meta) => Some(meta),
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
+        let place = match Place::of_name(path) {
+            // A path such as `.` or `/`.
+            Err(e) if e.kind() == ErrorKind::InvalidInput && path.is_dir() => {
+                return Err(ErrorKind::IsADirectory.into());
+            }
+            place => place?,
         };
-        if existing.as_ref().is_some_and(|m| is_in_place(path, m.file_type())) {
+        let existing = place.stat()?;
+        let kind = existing.map(|found| FileType::from_raw_mode(found.st_mode));
+        if kind.is_some_and(|kind| is_in_place(path, kind)) {
             let file = OpenOptions::new().write(true).truncate(true).open(path)?;
             return Ok(OutputFile { file, path: path.into(), temporary: None });
         }
-        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+        if kind == Some(FileType::Directory) {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let replaced = existing.filter(std::fs::Metadata::is_file);
+        let replaced = existing.filter(|found| is_replaced(&place, found));
         if replaced.is_some() {
             // A file without write permission must not be replaced either: the rename alone would
             // not check it.
-            OpenOptions::new().write(true).open(path)?;
+            OpenOptions::new().write(true).open_at(&place)?;
         }
-        let Some(name) = path.file_name() else {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "the path does not end in a file name"));
-        };
         // The temporary file never has more access rights than the final file.
         let mode = if replaced.is_some() { 0o600 } else { mode };
-        let (file, temporary) = create_beside(path, name, mode)?;
-        let output = OutputFile { file, path: path.into(), temporary: Some(temporary) };
-        if let Some(meta) = replaced {
-            output.file.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o777))?;
+        let (file, temporary) = create_beside(&place, mode)?;
+        let output = OutputFile { file, path: path.into(), temporary: Some((temporary, place)) };
+        if let Some(found) = replaced {
+            output.file.set_permissions(Permissions::from_mode(found.st_mode & 0o777))?;
         }
         Ok(output)
     }
@@ -137,14 +141,13 @@ impl OutputFile {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let Some(temporary) = self.temporary.clone() else { return Ok(()) };
+        let Some((temporary, place)) = &self.temporary else { return Ok(()) };
         self.file.sync_all()?;
-        std::fs::rename(&temporary, &self.path)?;
-        self.temporary = None;
+        rustix::fs::renameat(temporary.dir(), temporary.name(), place.dir(), place.name())?;
         // The contents are complete under either name. Without this sync only the rename may be
         // lost.
-        let dir = self.path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let _ = File::open(dir).and_then(|d| d.sync_all());
+        let _ = place.reopen_dir().and_then(|dir| dir.sync_all());
+        self.temporary = None;
         Ok(())
     }
 }
@@ -161,9 +164,9 @@ impl Write for OutputFile {
 
 impl Drop for OutputFile {
     fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
+        if let Some((temporary, _)) = &self.temporary {
             // A failure here has no remedy. The name of the file shows that it is temporary.
-            let _ = std::fs::remove_file(temporary);
+            let _ = temporary.remove_file();
         }
     }
 }
@@ -171,25 +174,32 @@ impl Drop for OutputFile {
 /// Returns `true` for a path that is written in place: a rename onto it would replace a device by a
 /// file.
 fn is_in_place(path: &Path, kind: FileType) -> bool {
-    let special = kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket();
+    let special = ![FileType::RegularFile, FileType::Directory, FileType::Symlink].contains(&kind);
     let within = |dir: &str| path.strip_prefix(dir).is_ok_and(|rest| rest.components().count() > 0);
     // /dev/shm holds ordinary files of users.
     special || within("/proc") || (within("/dev") && !within("/dev/shm"))
 }
 
-/// Creates a temporary file with a new name in the directory of a path.
-fn create_beside(path: &Path, name: &OsStr, mode: u32) -> io::Result<(File, PathBuf)> {
+/// Returns `true` if an existing file gives its access rights to the one that replaces it. The
+/// rights of a file that another user put there are that user's choice.
+fn is_replaced(place: &Place, found: &Stat) -> bool {
+    let own = found.st_uid == rustix::process::geteuid().as_raw() && found.st_nlink == 1;
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && (place.is_trusted() || own)
+}
+
+/// Creates a temporary file with a new name in the directory of a place.
+fn create_beside(place: &Place, mode: u32) -> io::Result<(File, Place)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let text = name.to_string_lossy();
+    let text = place.name().to_string_lossy();
     let mut end = text.len().min(NAME_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!(".{}.{}-{number}.tmp", &text[..end], std::process::id());
-        let temporary = path.with_file_name(OsString::from(temporary));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&temporary) {
+        let name = format!(".{}.{}-{number}.tmp", &text[..end], std::process::id());
+        let temporary = place.beside(name)?;
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open_at(&temporary) {
             Ok(file) => return Ok((file, temporary)),
             // A killed process with the same process id, or an attacker, created this name: try the
             // next one.
@@ -213,6 +223,7 @@ fn named(path: &Path, e: &io::Error) -> io::Error {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::FileTypeExt;
 
     fn dir(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("frit-files-{}-{name}", std::process::id()));

@@ -27,6 +27,7 @@ pub mod nameless_access;
 pub mod nameless_device;
 pub mod objects;
 pub mod params;
+pub mod paths;
 pub mod payload;
 pub mod planted;
 pub mod raw;
