@@ -5,9 +5,11 @@
 //! durable. A crash leaves at most a temporary file, which the next opening for writing removes.
 
 use crate::bucket::{Bucket, BucketError};
-use std::fs::{DirBuilder, File, OpenOptions};
+use frit_core::paths;
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat, unlinkat};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +24,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub struct DirectoryBucket {
     path: PathBuf,
-    /// The directory, for its sync.
+    /// The directory. All objects are reached through it, wherever its path leads meanwhile.
     dir: File,
 }
 
@@ -35,9 +37,9 @@ impl DirectoryBucket {
     pub fn open(path: &Path, creates: bool) -> Result<DirectoryBucket, BucketError> {
         let failed = |e: std::io::Error| BucketError::Lasting(format!("{}: {e}", path.display()));
         if creates {
-            DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+            paths::create_dir_all(path, 0o700).map_err(failed)?;
         }
-        let dir = File::open(path).map_err(failed)?;
+        let dir = paths::open_dir(path).map_err(failed)?;
         let bucket = DirectoryBucket { dir, path: path.into() };
         if creates {
             bucket.remove_temporary_files().map_err(failed)?;
@@ -53,14 +55,19 @@ impl DirectoryBucket {
             if let Some(process) = process
                 && !Path::new(&format!("/proc/{process}")).exists()
             {
-                drop(std::fs::remove_file(self.path.join(&name)));
+                drop(self.unlink(&name));
             }
         }
         Ok(())
     }
 
-    fn write_temporary_file(&self, path: &Path, data: &[u8]) -> std::io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    fn unlink(&self, name: impl rustix::path::Arg) -> std::io::Result<()> {
+        Ok(unlinkat(&self.dir, name, AtFlags::empty())?)
+    }
+
+    fn write_temporary_file(&self, name: &str, data: &[u8]) -> std::io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.dir, name, flags, Mode::from_raw_mode(0o600))?);
         file.write_all(data)?;
         file.sync_all()
     }
@@ -81,12 +88,12 @@ fn failed(e: &std::io::Error) -> BucketError {
 impl Bucket for DirectoryBucket {
     fn create(&self, name: &str, data: &Arc<[u8]>) -> Result<(), BucketError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.path.join(format!("{TEMPORARY}{}-{number}", std::process::id()));
+        let temporary = format!("{TEMPORARY}{}-{number}", std::process::id());
         let written = self
             .write_temporary_file(&temporary, data)
-            .and_then(|()| std::fs::hard_link(&temporary, self.path.join(name)));
+            .and_then(|()| Ok(linkat(&self.dir, &temporary, &self.dir, name, AtFlags::empty())?));
         // The name of the temporary file does not matter any more, and a crash may leave it.
-        drop(std::fs::remove_file(&temporary));
+        drop(self.unlink(&temporary));
         match written {
             // The directory is gone, which is not the meaning of a missing object.
             Err(e) if e.kind() == ErrorKind::NotFound => Err(BucketError::Lasting(e.to_string())),
@@ -97,7 +104,9 @@ impl Bucket for DirectoryBucket {
     }
 
     fn read(&self, name: &str, at: u64, into: &mut [u8]) -> Result<(), BucketError> {
-        let file = File::open(self.path.join(name)).map_err(|e| failed(&e))?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&self.dir, name, flags, Mode::empty()).map_err(|e| failed(&e.into()))?;
+        let file = File::from(file);
         match file.read_exact_at(into, at) {
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 Err(BucketError::Lasting("the range is past the end".into()))
@@ -107,11 +116,12 @@ impl Bucket for DirectoryBucket {
     }
 
     fn size(&self, name: &str) -> Result<u64, BucketError> {
-        std::fs::metadata(self.path.join(name)).map(|m| m.len()).map_err(|e| failed(&e))
+        let found = statat(&self.dir, name, AtFlags::empty());
+        found.map(|found| found.st_size as u64).map_err(|e| failed(&e.into()))
     }
 
     fn remove(&self, name: &str) -> Result<(), BucketError> {
-        match std::fs::remove_file(self.path.join(name)) {
+        match self.unlink(name) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(|e| failed(&e)),
         }

@@ -3,8 +3,6 @@
 use frit_core::Error;
 use frit_media::object::{ObjectBacking, RemoteObjects};
 use frit_media::{AnyStore, FileStore, MemoryStore, NoStore, ObjectConfig, Store};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -72,7 +70,7 @@ impl Bytes {
     pub fn files(dir: impl Into<PathBuf>) -> Bytes {
         let dir = dir.into();
         Bytes::StoreOpener(StoreOpener::new(move |name, len| {
-            DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| Error::Io {
+            frit_core::paths::create_dir_all(&dir, 0o700).map_err(|source| Error::Io {
                 what: format!("cannot create the directory {}", dir.display()),
                 source,
             })?;

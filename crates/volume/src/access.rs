@@ -2,8 +2,10 @@
 //! users have access.
 
 use crate::error::{Result, io};
-use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use frit_core::paths::{self, OpenOptions};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Mode of a file that holds user data or can damage it.
@@ -33,9 +35,9 @@ pub fn new_private() -> OpenOptions {
 /// The host refuses it, or the directory exists.
 pub fn make_private_dir(dir: &Path) -> std::io::Result<()> {
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent)?;
+        paths::create_dir_all(parent, 0o777)?;
     }
-    DirBuilder::new().mode(DIR_MODE).create(dir)
+    paths::create_dir(dir, DIR_MODE)
 }
 
 /// Returns the owner of a file or directory, unless it is the user of this process or the
@@ -46,14 +48,42 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
     (![0, rustix::process::geteuid().as_raw()].contains(&owner)).then_some(owner)
 }
 
-/// Gives `to` the owner, group and mode of `from`.
+/// Returns the owner of a volume, unless it is the user of this process or the superuser. Its
+/// superblock says where its media are.
+pub(crate) fn foreign_volume(dir: &Path) -> Option<u32> {
+    foreign_owner(dir).or_else(|| foreign_owner(&dir.join(crate::superblock::FILE_NAME)))
+}
+
+/// Returns the reason for which a volume of another user must not lead to a file of a third one.
+pub(crate) fn foreign_medium(user: u32, owner: u32) -> String {
+    format!(
+        "is outside of the volume and belongs to user {owner}, and the volume, which names it, belongs to user {user}: \
+         open it as that user, or give both to one user (chown)"
+    )
+}
+
+/// Gives `to` the owner, group and mode of `from`. Both are opened, and examined while they are open:
+/// by their paths, the owner of a directory above could have the superuser give away any file. A file
+/// keeps no set-user-ID bit, since what it would run is data.
 pub(crate) fn copy_permissions(from: &Path, to: &Path) -> Result<()> {
     let failed = |e| io(format!("cannot give {} the access rights of {}", to.display(), from.display()))(e);
-    let (from_meta, to_meta) = (from.metadata().map_err(failed)?, to.metadata().map_err(failed)?);
-    if (from_meta.uid(), from_meta.gid()) != (to_meta.uid(), to_meta.gid()) {
-        std::os::unix::fs::chown(to, Some(from_meta.uid()), Some(from_meta.gid())).map_err(failed)?;
+    // The new file is no link. The old one may be a link of the volume's owner.
+    let open = |path: &Path, flags: OFlags| {
+        let mut options = OpenOptions::new();
+        options.read(true).any_user(true).flags(flags | OFlags::NONBLOCK).open(path)
+    };
+    let from = open(from, OFlags::empty()).map_err(failed)?;
+    let to = open(to, OFlags::NOFOLLOW).map_err(failed)?;
+    let (from, to_meta) = (from.metadata().map_err(failed)?, to.metadata().map_err(failed)?);
+    if from.is_dir() != to_meta.is_dir() || !(to_meta.is_dir() || to_meta.is_file()) {
+        return Err(failed(std::io::ErrorKind::InvalidInput.into()));
     }
-    std::fs::set_permissions(to, Permissions::from_mode(from_meta.mode() & 0o7777)).map_err(failed)
+    if (from.uid(), from.gid()) != (to_meta.uid(), to_meta.gid()) {
+        let (user, group) = (Uid::from_raw(from.uid()), Gid::from_raw(from.gid()));
+        rustix::fs::fchown(&to, Some(user), Some(group)).map_err(|e| failed(e.into()))?;
+    }
+    let bits = if from.is_dir() { 0o7777 } else { 0o777 };
+    rustix::fs::fchmod(&to, Mode::from_raw_mode(from.mode() & bits)).map_err(|e| failed(e.into()))
 }
 
 /// Returns a message that names the files and directories that other users of this machine can read
@@ -123,6 +153,8 @@ fn class_permissions(search: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
     fn chmod(path: &Path, mode: u32) {

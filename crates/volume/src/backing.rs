@@ -1,18 +1,19 @@
 //! The files and block devices that hold the bytes of the media.
 
-use crate::access::FILE_MODE;
+use crate::access::{FILE_MODE, foreign_medium, foreign_volume};
 use crate::error::{Error, Result, io};
 use crate::lock;
 use crate::superblock::{ACCESS_MEDIA_MAX, Backing, MediumRecord};
 use frit_core::MediumKind;
+use frit_core::paths::{self, OpenOptions};
 use frit_media::store::MapMode;
 use frit_media::{AnyStore, DirectFile, DirectStore, FileAccess, FileStore, MmapStore};
 use frit_stack::Stack;
 use rustix::fs::{FallocateFlags, OFlags};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Largest block size of common block devices, in bytes.
@@ -52,6 +53,13 @@ fn open_direct(
 /// Returns the path of the file or block device of a medium.
 pub(crate) fn path_of(dir: &Path, record: &MediumRecord) -> PathBuf {
     if record.path.is_empty() { dir.join(format!("{}.medium", record.name)) } else { dir.join(&record.path) }
+}
+
+/// Returns `true` if the file of a medium lies in the directory of its volume, also if another user
+/// wrote the record.
+pub(crate) fn is_inside(record: &MediumRecord) -> bool {
+    let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
+    record.is_file() && path_of(Path::new(""), record).components().all(is_name)
 }
 
 fn medium_error(record: &MediumRecord, path: &Path, why: impl Into<String>) -> Error {
@@ -112,7 +120,7 @@ impl MediumFile {
         if is_device {
             // `O_EXCL` makes the kernel refuse a device that is mounted or exclusively opened by
             // another program.
-            options.custom_flags(OFlags::EXCL.bits() as i32);
+            options.flags(OFlags::EXCL);
         } else if record.path.is_empty() || !force {
             options.create_new(true).mode(FILE_MODE);
         } else {
@@ -163,13 +171,16 @@ impl MediumFile {
     pub(crate) fn open(dir: &Path, record: &MediumRecord, read_only: bool) -> Result<MediumFile> {
         let path = path_of(dir, record);
         let mut options = OpenOptions::new();
-        options.read(true).write(!read_only);
+        options.read(true).write(!read_only).any_user(true);
         if record.backing == Backing::BlockDevice && !read_only {
-            options.custom_flags(OFlags::EXCL.bits() as i32);
+            options.flags(OFlags::EXCL);
         }
         let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
         lock::lock_ignoring_readers(&file, read_only, &path)?;
         let meta = file.metadata().map_err(io(format!("cannot examine {}", path.display())))?;
+        if let Some(user) = foreign_volume(dir).filter(|user| !is_inside(record) && *user != meta.uid()) {
+            return Err(medium_error(record, &path, foreign_medium(user, meta.uid())));
+        }
         match record.backing {
             Backing::BlockDevice => check_device(&file, record, &path)?,
             _ if !meta.is_file() => {
@@ -258,7 +269,7 @@ impl MediumFile {
 fn remove_stale_file(record: &MediumRecord, path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => {
-            std::fs::remove_file(path).map_err(io(format!("cannot remove {}", path.display())))
+            paths::remove_file(path).map_err(io(format!("cannot remove {}", path.display())))
         }
         Ok(_) => {
             let why = format!(

@@ -1,7 +1,7 @@
 //! Creation of volumes.
 
 use crate::access::{foreign_owner, make_private_dir};
-use crate::backing::{MediumFile, path_of, persistent_media};
+use crate::backing::{MediumFile, is_inside, path_of, persistent_media};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
 use crate::object_stores::ObjectStores;
@@ -11,6 +11,7 @@ use crate::superblock::{
     FILE_NAME, Features, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
 };
 use crate::volume::{Volume, VolumeParts};
+use frit_core::paths;
 use frit_core::{CrashKind, UntimedSink};
 use frit_objects::OpenMode;
 use frit_stack::layers::RequiredSetting;
@@ -145,16 +146,16 @@ fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc
 /// Removes the media files inside a volume whose creation failed, as far as possible.
 fn discard_media(dir: &Path, media: &[MediumRecord]) {
     for m in media.iter().filter(|m| m.path.is_empty()) {
-        drop(std::fs::remove_file(path_of(dir, m)));
+        drop(paths::remove_file(&path_of(dir, m)));
     }
 }
 
 /// Removes the files of a replaced volume, except those that the new one overwrites.
 fn remove_old_media(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
-    let inside = old.media.iter().filter(|m| m.is_file() && Path::new(&m.path).is_relative());
+    let inside = old.media.iter().filter(|m| is_inside(m));
     for path in inside.map(|m| path_of(dir, m)) {
         if media.iter().all(|m| path_of(dir, m) != path) && path.is_file() {
-            std::fs::remove_file(&path).map_err(io(format!("cannot remove {}", path.display())))?;
+            paths::remove_file(&path).map_err(io(format!("cannot remove {}", path.display())))?;
         }
     }
     Ok(())

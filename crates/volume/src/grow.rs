@@ -6,7 +6,7 @@ mod raw_area;
 pub use raw_area::RawAreaMove;
 
 use crate::access::copy_permissions;
-use crate::backing::path_of;
+use crate::backing::{is_inside, path_of};
 use crate::create::{CreateOptions, durable_stack};
 use crate::error::{Error, Result, io};
 use crate::image::{ProgressFn, mapped_ranges};
@@ -16,10 +16,10 @@ use crate::planted::Bug;
 use crate::superblock::{FILE_NAME, Superblock, SuperblockFile, TEMP_FILE_NAME, sync_dir, sync_parent};
 use crate::volume::Volume;
 use frit_core::Hints;
+use frit_core::paths;
 use frit_core::planted::is_planted;
 use frit_media::FileAccess;
 use frit_stack::Stack;
-use rustix::fs::RenameFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ pub fn volume_bytes(stack: &Stack) -> Result<u64> {
 
 /// Returns the directory in which the larger volume is created.
 fn growing_path(dir: &Path) -> Result<PathBuf> {
-    let full = dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))?;
+    let full = paths::canonical(dir).map_err(io(format!("cannot find {}", dir.display())))?;
     let device = |p: &Path| p.metadata().map(|m| m.dev()).ok();
     match full.file_name() {
         Some(name) if full.parent().and_then(device) == device(&full) => {
@@ -115,11 +115,10 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     let locked = old.finish()?;
     let full = canonical_dir(dir)?;
     step("exchanging", 0, 0);
-    let exchanged =
-        rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE);
+    let exchanged = paths::exchange(&growing, &full);
     if let Err(e) = exchanged {
         remove(&growing, dir, &old_superblock, false)?;
-        return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()));
+        return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e));
     }
     // The exchange has to be durable before the old volume is removed.
     sync_parent(&full)?;
@@ -130,7 +129,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
 }
 
 fn canonical_dir(dir: &Path) -> Result<PathBuf> {
-    dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))
+    paths::canonical(dir).map_err(io(format!("cannot find {}", dir.display())))
 }
 
 /// Creates the larger volume, copies the data, closes it and compares it.
@@ -178,7 +177,7 @@ fn copy_volume_permissions(
     growing: &Path,
     new: &Superblock,
 ) -> Result<()> {
-    let inside = |m: &&crate::superblock::MediumRecord| Path::new(&m.path).is_relative();
+    let inside = |m: &&crate::superblock::MediumRecord| is_inside(m);
     let media = new.media.iter().filter(inside).filter_map(|m| {
         let old = old_superblock.media.iter().filter(inside).find(|old| old.name == m.name)?;
         Some((path_of(volume_dir, old), path_of(growing, m)))
@@ -331,19 +330,19 @@ fn remove(growing: &Path, volume_dir: &Path, of: &Superblock, locked: bool) -> R
             let why = "is in the way: it is another volume, or in use; move it away".into();
             return Err(Error::Exists { dir: growing.into(), why });
         }
-        let inside = found.media.iter().filter(|m| Path::new(&m.path).is_relative());
+        let inside = found.media.iter().filter(|m| is_inside(m));
         files.extend(inside.map(|m| path_of(growing, m)));
         // The superblock is removed last, because it identifies the owner of the files until then.
         files.push(growing.join(FILE_NAME));
         move_foreign_files(growing, volume_dir, &files)?;
     }
     for file in files {
-        match std::fs::remove_file(&file) {
+        match paths::remove_file(&file) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(cannot("clear")(e)),
             _ => {}
         }
     }
-    std::fs::remove_dir(growing).map_err(cannot("remove"))
+    paths::remove_dir(growing).map_err(cannot("remove"))
 }
 
 /// Moves files other than the volume's `own` files to the volume that replaces it.
@@ -358,12 +357,12 @@ fn move_foreign_files(growing: &Path, volume_dir: &Path, own: &[PathBuf]) -> Res
         let failed = |e| io(format!("cannot move {} to {}", from.display(), volume_dir.display()))(e);
         if entry.file_type().map_err(cannot())?.is_socket() {
             // A socket left by a killed server.
-            std::fs::remove_file(&from).map_err(failed)?;
+            paths::remove_file(&from).map_err(failed)?;
         } else if to.symlink_metadata().is_ok() {
             let why = format!("is in the way: {} exists as well; move one of them away", to.display());
             return Err(Error::Exists { dir: from, why });
         } else {
-            std::fs::rename(&from, &to).map_err(failed)?;
+            paths::rename(&from, &to).map_err(failed)?;
         }
     }
     sync_dir(volume_dir)

@@ -9,12 +9,13 @@
 mod holders;
 
 use crate::error::{Error, Result, io};
+use frit_core::paths::{OpenOptions, Place};
 use holders::first_writer;
 pub use holders::locked_by_readers_only;
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -116,23 +117,29 @@ impl VolumeLock {
 fn open(path: &Path, shared: bool) -> Result<Option<File>> {
     // Another user may have put any kind of file here: do not block on a FIFO, do not follow a
     // symbolic link.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let cannot = |e| io(format!("cannot open the lock file {}", path.display()))(e);
+    let place = Place::of_name(path).map_err(cannot)?;
+    // The refusal of a link or of a foreign file has a message of its own.
+    let is_denied =
+        |e: &std::io::Error| e.kind() == ErrorKind::PermissionDenied && e.raw_os_error().is_some();
     for _ in 0..OPEN_ATTEMPTS {
-        match OpenOptions::new().read(true).write(!shared).custom_flags(flags).open(path) {
+        let mut existing = OpenOptions::new();
+        existing.read(true).write(!shared).flags(flags).any_user(true);
+        match existing.open_at(&place) {
             Ok(file) if file.metadata().is_ok_and(|meta| meta.is_file()) => return Ok(Some(file)),
             Ok(_) => return Err(cannot(std::io::Error::other("it is not a regular file"))),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => {
+            Err(e) if is_denied(&e) && shared => {
                 return Err(permission_error(path));
             }
             Err(e) => return Err(cannot(e)),
         }
-        match crate::access::new_private().open(path) {
-            Ok(file) => chown_to_dir_owner(&file, path).map_err(cannot)?,
+        match crate::access::new_private().open_at(&place) {
+            Ok(file) => chown_to_dir_owner(&file, &place).map_err(cannot)?,
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem && shared => return Ok(None),
-            Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => {
+            Err(e) if is_denied(&e) && shared => {
                 return Err(permission_error(path));
             }
             Err(e) => return Err(cannot(e)),
@@ -155,10 +162,10 @@ fn with_mode_hint(e: Error, file: &File, path: &Path) -> Error {
 }
 
 /// Gives the lock file to the owner of the directory, when the superuser created it.
-fn chown_to_dir_owner(file: &File, path: &Path) -> std::io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("/")).metadata()?;
-    if rustix::process::geteuid().is_root() && dir.uid() != 0 {
-        std::os::unix::fs::fchown(file, Some(dir.uid()), Some(dir.gid()))?;
+fn chown_to_dir_owner(file: &File, place: &Place) -> std::io::Result<()> {
+    let dir = rustix::fs::fstat(place.dir())?;
+    if rustix::process::geteuid().is_root() && dir.st_uid != 0 {
+        std::os::unix::fs::fchown(file, Some(dir.st_uid), Some(dir.st_gid))?;
     }
     Ok(())
 }

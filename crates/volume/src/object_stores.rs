@@ -1,10 +1,12 @@
 //! The stores of objects that hold media of a volume.
 
+use crate::access::{foreign_medium, foreign_volume};
 use crate::error::{Error, Result};
 use crate::superblock::MediumRecord;
 use frit_media::ObjectConfig;
-use frit_media::object::{ObjectUrl, RemoteObjects};
+use frit_media::object::{ObjectUrl, RemoteObjects, StorePlace};
 use frit_objects::OpenMode;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The stores of objects of a volume. They are opened when the stack is built.
@@ -33,7 +35,21 @@ impl ObjectStores {
         let Some((_, url)) = self.urls.iter().find(|(name, _)| *name == config.name) else {
             return Ok(None);
         };
-        frit_objects::open(&parse(url)?, &self.dir, config.connections, config.serial, self.mode).map(Some)
+        let url = parse(url)?;
+        self.refuse_foreign(&url)?;
+        frit_objects::open(&url, &self.dir, config.connections, config.serial, self.mode).map(Some)
+    }
+
+    /// Refuses a directory to which a volume of another user leads, unless it is of that user.
+    fn refuse_foreign(&self, url: &ObjectUrl) -> frit_core::Result<()> {
+        let StorePlace::Directory(path) = &url.place else { return Ok(()) };
+        let Some(user) = foreign_volume(&self.dir) else { return Ok(()) };
+        let failed =
+            |source| frit_core::Error::Io { what: format!("cannot open {}", path.display()), source };
+        let found = frit_core::paths::open_dir(&self.dir.join(path)).and_then(|dir| dir.metadata());
+        let owner = found.map_err(failed)?.uid();
+        let why = foreign_medium(user, owner);
+        if owner == user { Ok(()) } else { Err(frit_core::Error::param("url", &url.name, why)) }
     }
 
     /// Refuses stores that hold objects already. They may be those of another volume.

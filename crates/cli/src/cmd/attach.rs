@@ -4,14 +4,14 @@ pub(crate) mod state;
 pub(crate) mod subprocess;
 
 use crate::output::print;
+use frit_core::paths::{self, OpenOptions};
 use frit_serve::ctl::{Client, ControlOperation, SOCKET, Success};
 use frit_serve::fuse::{FILE_NAME, loop_devices, volumes_at};
 use frit_volume::access::FILE_MODE;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use state::{AttachState, mountpoint};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -157,7 +157,7 @@ fn start(args: &Args, dir: &Path) -> Result<AttachState> {
             dir.display()
         ));
     }
-    std::fs::create_dir_all(&mountpoint)
+    paths::create_dir_all(&mountpoint, 0o777)
         .into_diagnostic()
         .wrap_err_with(|| mountpoint.display().to_string())?;
     let log = dir.join(LOG);

@@ -2,6 +2,7 @@
 
 use super::volume::{self, warn};
 use crate::output::print_stderr;
+use frit_core::paths::{self, OpenOptions};
 use frit_fs::{
     ContentStore, Fs, FsOptions, Image, LockFile, OverlayNote, OverlayOptions, PlacedContents, Pool,
 };
@@ -10,7 +11,7 @@ use frit_volume::access::{exposed, foreign_owner, new_private};
 use frit_volume::lock::{lock, lock_ignoring_readers, locked_by_readers_only};
 use frit_volume::superblock;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ impl OverlayArgs {
     /// Returns the options as words of a command line, with an absolute path.
     pub(crate) fn words(&self) -> Result<Vec<PathBuf>> {
         let Some(dir) = &self.overlay else { return Ok(Vec::new()) };
-        let at = dir.canonicalize().into_diagnostic();
+        let at = paths::canonical(dir).into_diagnostic();
         Ok(vec!["--overlay".into(), at.wrap_err_with(|| format!("cannot open {}", dir.display()))?])
     }
 }
@@ -61,7 +62,7 @@ impl LockedImage {
     /// The path is not a regular file, or it is in use.
     pub(crate) fn open(image: &Path) -> Result<LockedImage> {
         let at = || format!("cannot open {}", image.display());
-        let file = OpenOptions::new().read(true).write(true).open(image);
+        let file = OpenOptions::new().read(true).write(true).any_user(true).open(image);
         let file = file.into_diagnostic().wrap_err_with(at)?;
         let kind = file.metadata().into_diagnostic().wrap_err_with(at)?.file_type();
         if !kind.is_file() {
@@ -119,13 +120,13 @@ impl LockedImage {
     pub(crate) fn make(image: &Path, size: Option<u64>, force: bool) -> Result<(LockedImage, bool)> {
         match (new_private().open(image), size) {
             (Ok(_), None) => {
-                std::fs::remove_file(image).into_diagnostic()?;
+                paths::remove_file(image).into_diagnostic()?;
                 Err(miette!("{} does not exist: give its size with --size", image.display()))
             }
             (Ok(file), Some(size)) => {
                 let made = LockedImage::lock(file, image).and_then(|locked| locked.resize(image, size));
                 if made.is_err() {
-                    std::fs::remove_file(image).into_diagnostic()?;
+                    paths::remove_file(image).into_diagnostic()?;
                 }
                 made.map(|locked| (locked, true))
             }

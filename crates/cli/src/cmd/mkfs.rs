@@ -6,7 +6,7 @@ use super::image::{self, LockedImage, OverlayArgs};
 use super::mount::hint;
 use super::volume::sizes;
 use crate::output::{print, print_json};
-use frit_core::size;
+use frit_core::{paths, size};
 use frit_fs::{ContentStore, FileSystem, FormatOptions, Fs, Image, Pool};
 use frit_volume::access::{foreign_owner, make_private_dir};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     image::warn_exposed(&plan.image, plan.pool)?;
     let made = make(args, &plan, &locked);
     if made.is_err() && new {
-        std::fs::remove_file(&plan.image).into_diagnostic()?;
+        paths::remove_file(&plan.image).into_diagnostic()?;
     }
     made
 }

@@ -6,7 +6,7 @@ mod periodic_sync;
 use super::image::{self, LockedImage, OverlayArgs};
 use super::serve::{POLL_INTERVAL, second_signal_exits, stop_signals};
 use crate::output::{print, print_stderr};
-use frit_core::size;
+use frit_core::{paths, size};
 use frit_fs::{FileSystem, Fs, Image, Pool};
 use frit_serve::fuse::absolute_path;
 use frit_serve::fuse::file_system::{IspAccess, Mount, MountOptions, Rings, THREADS_MAX, clear_stale};
@@ -144,7 +144,7 @@ impl From<Isp> for IspAccess {
 impl Args {
     fn options(&self) -> Result<MountOptions> {
         let mut options =
-            MountOptions::new(self.image.canonicalize().as_ref().unwrap_or(&self.image).display());
+            MountOptions::new(paths::canonical(&self.image).as_ref().unwrap_or(&self.image).display());
         for words in &self.options {
             options.add(words).into_diagnostic()?;
         }
@@ -160,7 +160,7 @@ impl Args {
 
     /// Returns absolute paths of the image and the directory.
     fn absolute(&self) -> Result<(PathBuf, PathBuf)> {
-        let image = self.image.canonicalize().into_diagnostic();
+        let image = paths::canonical(&self.image).into_diagnostic();
         let image = image.wrap_err_with(|| format!("cannot open {}", self.image.display()))?;
         Ok((image, absolute_path(&self.directory).into_diagnostic()?))
     }

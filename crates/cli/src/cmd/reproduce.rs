@@ -3,6 +3,7 @@
 use crate::output::{print, print_json, print_stderr, table, text};
 use clap::ArgAction;
 use frit_core::files::{self, OutputFile};
+use frit_core::paths;
 use frit_reproduce::{ReproduceOptions, Reproduction, Traces, catalogue, reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, miette};
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Reports outputs that cannot be written before a run that may take an hour.
 fn check_outputs(args: &Args) -> Result<()> {
     if let Some(dir) = &args.plots {
-        std::fs::create_dir_all(dir)
+        paths::create_dir_all(dir, 0o777)
             .map_err(|e| miette!("cannot create the directory {} for plots: {e}", dir.display()))?;
     }
     match args.json.as_deref().filter(|p| *p != Path::new("-")) {

@@ -6,7 +6,7 @@ mod hints;
 mod limits;
 
 use crate::output::{print, print_stderr};
-use frit_core::{files, size};
+use frit_core::{files, paths, size};
 use frit_serve::ctl::VolumeInfo;
 use frit_serve::nbd::{Address, NbdServer, ServerOptions};
 use frit_serve::{Device, DeviceOptions, Logger, TraceRecorder};
@@ -265,7 +265,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         // The file may have been removed by someone else.
-        let _ = fs::remove_file(&self.0);
+        let _ = paths::remove_file(&self.0);
     }
 }
 

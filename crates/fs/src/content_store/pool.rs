@@ -9,15 +9,16 @@ use super::{BackingFs, ContentFile, ContentId, ContentMetadata, ContentStore, St
 use crate::error::{Error, Result};
 use crate::format::fresh_uuid;
 use crate::types::{Allocate, Ino, Seek, Time};
+use frit_core::paths::{self, OpenOptions, Place};
 use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fallocate, fdatasync,
-    fstat, fstatvfs, fsync, ftruncate, futimens, mkdirat, openat, seek, statat, syncfs, unlinkat,
+    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fallocate,
+    fdatasync, fstat, fstatvfs, fsync, ftruncate, futimens, mkdirat, openat, seek, statat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub struct Pool {
     bodies: OwnedFd,
     path: PathBuf,
     uuid: u128,
+    /// `false` if another user can put links and other files in place of the content files.
+    is_trusted: bool,
 }
 
 /// Open content file of a pool.
@@ -113,26 +116,24 @@ impl Pool {
     /// A call to the file system of the directory failed.
     pub fn make(directory: &Path, uuid: Option<u128>) -> Result<Self> {
         let path = directory.join("bodies");
-        let made = |path: &Path| {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .map_err(no_file("cannot create", path))
-        };
-        made(&path)?;
+        paths::create_dir_all(&path, 0o700).map_err(no_file("cannot create", &path))?;
         refuse_foreign(&path, directory)?;
+        let bodies = paths::open_dir(&path).map_err(no_file("cannot open", &path))?;
         for part in 0..PARTS {
-            made(&path.join(format!("{part:02x}")))?;
+            let name = format!("{part:02x}");
+            match mkdirat(&bodies, &name, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(e) => return Err(no_file("cannot create", &path.join(name))(e.into())),
+            }
         }
         let [low, high] = fresh_uuid();
         let uuid = uuid.unwrap_or(u128::from(low) | u128::from(high) << 64);
         let id = path.join(UUID);
         let os = no_file("cannot write", &id);
-        let mut file = File::options();
+        let mut file = OpenOptions::new();
         file.write(true).create(true).truncate(true).mode(0o600);
         // O_NOFOLLOW, because another user may have placed a symbolic link there.
-        let file = file.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&id);
+        let file = file.flags(OFlags::NOFOLLOW).open(&id);
         let mut file = file.map_err(&os)?;
         writeln!(file, "{uuid:032x}").and_then(|()| file.sync_all()).map_err(os)?;
         Self::open(directory)
@@ -153,8 +154,9 @@ impl Pool {
         read.map_err(|error| none(&format_args!("{}: {error}", id.display())))?;
         let uuid = u128::from_str_radix(text.trim(), 16);
         let uuid = uuid.map_err(|_| none(&format_args!("{} contains no UUID", id.display())))?;
-        let bodies = File::open(&path).map_err(no_file("cannot open", &path))?.into();
-        Ok(Self { bodies, path, uuid })
+        let place = Place::of_dir(&path).map_err(no_file("cannot open", &path))?;
+        let bodies = place.reopen_dir().map_err(no_file("cannot open", &path))?.into();
+        Ok(Self { bodies, path, uuid, is_trusted: place.is_trusted() })
     }
 
     /// Returns the kind of file system that holds the pool.
@@ -163,13 +165,35 @@ impl Pool {
         BackingFs::of(&self.bodies, &self.path)
     }
 
+    /// Returns the open subdirectory of a name and the rest of the name, if the subdirectory may be
+    /// a link of another user.
+    fn part<'a>(&self, name: &'a str) -> Result<(Option<OwnedFd>, &'a str), Errno> {
+        let Some((part, file)) = name.split_once('/').filter(|_| !self.is_trusted) else {
+            return Ok((None, name));
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok((Some(openat(&self.bodies, part, flags, Mode::empty())?), file))
+    }
+
+    fn open_in_part(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let (part, file) = self.part(name)?;
+        let mut flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        // A FIFO would block.
+        flags.set(OFlags::NONBLOCK, part.is_some());
+        let opened = openat(part.as_ref().unwrap_or(&self.bodies), file, flags, Mode::from_raw_mode(0o600))?;
+        if part.is_some() {
+            let found = fstat(&opened)?;
+            // A hard link may be a file of somebody else.
+            let is_content = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+            if !is_content || found.st_nlink > 1 {
+                return Err(Errno::LOOP);
+            }
+        }
+        Ok(opened)
+    }
+
     fn try_open(&self, name: &str, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
-        match openat(
-            &self.bodies,
-            name,
-            flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::from_raw_mode(0o600),
-        ) {
+        match self.open_in_part(name, flags) {
             Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
@@ -202,7 +226,10 @@ impl ContentStore for Pool {
 
     fn look(&self, of: ContentId) -> Result<Option<ContentMetadata>> {
         let name = name(of);
-        match statat(&self.bodies, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        let looked = self.part(&name).and_then(|(part, file)| {
+            statat(part.as_ref().unwrap_or(&self.bodies), file, AtFlags::SYMLINK_NOFOLLOW)
+        });
+        match looked {
             Ok(stat) => Ok(Some(look_of(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(failed("cannot stat", &self.path.join(name), errno)),
@@ -211,7 +238,10 @@ impl ContentStore for Pool {
 
     fn remove(&self, of: ContentId) -> Result<()> {
         let name = name(of);
-        match unlinkat(&self.bodies, &name, AtFlags::empty()) {
+        let removed = self
+            .part(&name)
+            .and_then(|(part, file)| unlinkat(part.as_ref().unwrap_or(&self.bodies), file, AtFlags::empty()));
+        match removed {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(failed("cannot remove", &self.path.join(name), errno)),
         }
@@ -343,5 +373,49 @@ impl ContentFile for PoolFile {
 
     fn descriptor(&self) -> Option<Arc<OwnedFd>> {
         Some(Arc::clone(&self.file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{lchown, symlink};
+
+    #[test]
+    fn links_in_a_pool_of_another_user_lead_nowhere() {
+        if rustix::process::geteuid().as_raw() != 0 {
+            eprintln!("skipped: a pool of another user needs root");
+            return;
+        }
+        const OTHER: u32 = 65534;
+        let root = tempfile::tempdir().unwrap();
+        let (pool, outside) = (root.path().join("pool"), root.path().join("outside"));
+        drop(Pool::make(&pool, None).unwrap());
+        std::fs::create_dir(&outside).unwrap();
+        let [of_five, victim] = ["5-1", "victim"].map(|name| outside.join(name));
+        for file in [&of_five, &victim] {
+            std::fs::write(file, "precious").unwrap();
+        }
+        let bodies = pool.join("bodies");
+        std::fs::remove_dir(bodies.join("05")).unwrap();
+        symlink(&outside, bodies.join("05")).unwrap();
+        std::fs::hard_link(&victim, bodies.join("06/6-1")).unwrap();
+        for path in [&pool, &bodies, &bodies.join("05"), &bodies.join("06")] {
+            lchown(path, Some(OTHER), None).unwrap();
+        }
+        let pool = Pool::open(&pool).unwrap();
+        let of = |ino| ContentId { ino: Ino(ino), generation: 1 };
+        for make in [false, true] {
+            assert!(pool.open(of(5), make).is_err() && pool.open(of(6), make).is_err());
+        }
+        assert!(pool.look(of(5)).is_err() && pool.remove(of(5)).is_err());
+        pool.open(of(7), true).unwrap().unwrap().write(0, b"content").unwrap();
+        for file in [&of_five, &victim] {
+            assert_eq!(std::fs::read(file).unwrap(), b"precious");
+        }
+        // A link instead of the directory of all of them.
+        std::fs::rename(&bodies, root.path().join("aside")).unwrap();
+        symlink(root.path().join("aside"), &bodies).unwrap();
+        assert!(Pool::open(bodies.parent().unwrap()).is_err());
     }
 }

@@ -4,12 +4,13 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use frit_core::paths::{self, OpenOptions};
 use frit_direct::segment::{MAGIC, Segment, path_of};
 use frit_media::SigbusGuard;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::FallocateFlags;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -80,8 +81,8 @@ impl SharedSegment {
     pub(super) fn left(image: &Path) -> Result<Option<Self>> {
         let path = path_of(image);
         let os = |error| Error::Os { what: "cannot open", path: path.clone(), error };
-        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-        let file = match OpenOptions::new().read(true).write(true).custom_flags(no_follow).open(&path) {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let file = match OpenOptions::new().read(true).write(true).any_user(true).flags(flags).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -138,7 +139,7 @@ impl SharedSegment {
 
     /// Removes the file.
     pub(super) fn remove(&self) -> Result<()> {
-        std::fs::remove_file(&self.path).map_err(|error| Error::Os {
+        paths::remove_file(&self.path).map_err(|error| Error::Os {
             what: "cannot remove",
             path: self.path.clone(),
             error,

@@ -4,8 +4,9 @@ use super::Medium;
 use super::cache_lines::CacheLineFlush;
 use super::memory::MappedMemory;
 use crate::error::{Error, Result};
+use frit_core::paths::OpenOptions;
 use memmap2::{MmapOptions, MmapRaw};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// A mapped medium. Writes to a file survive this process immediately. On a DAX file system they
@@ -38,7 +39,8 @@ impl Mapped {
     /// The file cannot be opened or mapped.
     pub fn file(path: &Path) -> Result<Self> {
         let os = |what| move |error| Error::Os { what, path: path.to_owned(), error };
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(os("cannot open"))?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).any_user(true).open(path).map_err(os("cannot open"))?;
         let bytes = file.metadata().map_err(os("cannot stat"))?.len() / 4096 * 4096;
         if bytes == 0 {
             return Err(Error::Image(format!("{}: too small for a file system", path.display())));

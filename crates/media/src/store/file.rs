@@ -1,10 +1,11 @@
 //! A store in a file, accessed with `pread` and `pwrite`.
 
 use super::{Store, check_range};
+use frit_core::paths::OpenOptions;
 use frit_core::{BlockingMedium, Error, Result, size};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::IoSliceMut;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -87,7 +87,7 @@ fn unpack(name: &str, options: Options) -> Result<WorkloadLookup> {
     let failed = |source| Error::File { path: name.to_owned(), source };
     let dir = tempfile::tempdir().map_err(failed)?;
     let path = dir.path().join(name);
-    std::fs::write(&path, b.bytes).map_err(failed)?;
+    frit_core::files::write(&path, b.bytes).map_err(failed)?;
     Ok(WorkloadLookup::Available(Box::new(AvailableWorkload::recorded(&path, options, Some(dir))?)))
 }
 

@@ -2,10 +2,9 @@
 
 use super::rights::PeerCredentials;
 use super::wire::ParamChange;
+use frit_core::paths::OpenOptions;
 use frit_core::text::Escaped;
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -38,7 +37,7 @@ impl ChangeLog {
             return Ok(());
         }
         let lines: String = changes.iter().map(|c| line(at, author, c) + "\n").collect();
-        let mut file: File = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
         file.write_all(lines.as_bytes())?;
         file.sync_data()
     }

@@ -9,6 +9,7 @@ use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
 use crate::log::Logger;
 use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, SlotLimits, read_before, write_before};
+use crate::unix::SocketName;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -49,6 +50,7 @@ pub struct ControlOptions {
 #[derive(Debug)]
 pub struct ControlServer {
     path: PathBuf,
+    socket_name: SocketName,
     listener: Arc<UnixListener>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -75,7 +77,8 @@ impl ControlServer {
         control_target: Arc<dyn ControlTarget>,
         log: Logger,
     ) -> io::Result<ControlServer> {
-        let listener = Arc::new(socket::listen(&options.socket, options.rights.admits_others())?);
+        let (listener, socket_name) = socket::listen(&options.socket, options.rights.admits_others())?;
+        let listener = Arc::new(listener);
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(ControlState {
             control_target,
@@ -94,7 +97,8 @@ impl ControlServer {
         let (seen, accepting) = (stop.clone(), Arc::clone(&listener));
         let accept = move || accept(&accepting, &shared, &seen);
         let thread = std::thread::Builder::new().name("ctl".into()).spawn(accept)?;
-        Ok(ControlServer { path: options.socket.clone(), listener, stop, thread: Some(thread) })
+        let path = options.socket.clone();
+        Ok(ControlServer { path, socket_name, listener, stop, thread: Some(thread) })
     }
 
     /// Returns the path of the socket.
@@ -111,7 +115,7 @@ impl Drop for ControlServer {
         // On Linux this makes `accept` return, however many clients wait for it.
         let _ = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
         let _ = self.thread.take().map(JoinHandle::join);
-        let _ = std::fs::remove_file(&self.path);
+        self.socket_name.remove();
     }
 }
 

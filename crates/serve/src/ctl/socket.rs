@@ -1,5 +1,6 @@
 //! Unix sockets at paths of any length.
 
+use crate::unix::SocketName;
 use frit_client::short_path;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,21 +12,10 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Listens at a path. A stale socket, left by a killed server, is replaced; one in use is not.
-pub(crate) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
-    use std::os::unix::fs::FileTypeExt;
-    if let Ok(meta) = std::fs::symlink_metadata(path) {
-        if !meta.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is not a socket"));
-        }
-        if connect(path).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
-        }
-        std::fs::remove_file(path)?;
-    }
+pub(crate) fn listen(path: &Path, everybody: bool) -> io::Result<(UnixListener, SocketName)> {
     // Connecting requires write permission. The server then authorizes each request by the user of
     // the client.
-    let mode = if everybody { 0o666 } else { 0o600 };
-    crate::unix::listen(&short_path(path)?.path, mode)
+    crate::unix::listen(path, if everybody { 0o666 } else { 0o600 })
 }
 
 #[cfg(test)]

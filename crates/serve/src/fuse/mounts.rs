@@ -2,6 +2,7 @@
 
 use super::file_system::SUBTYPE;
 use super::loop_devices::unescape;
+use frit_core::paths::{self, Place};
 use frit_fuse::ConnectionError;
 use rustix::mount::UnmountFlags;
 use std::io;
@@ -25,7 +26,7 @@ pub(super) fn is_disconnected(error: &io::Error) -> bool {
 /// Returns the absolute path of a directory that can be mounted on.
 pub(super) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
     // A mount whose server no longer exists has a path, but every access to it fails.
-    let resolved = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
+    let resolved = std::fs::metadata(directory).and_then(|_| paths::canonical(directory));
     let mountpoint = resolved.map_err(|e| {
         let hint = if is_disconnected(&e) {
             "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
@@ -75,12 +76,12 @@ fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
 /// The path is the root, or its parent directory does not exist.
 pub fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path)?;
-    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+    let (Some(parent), Some(_)) = (whole.parent(), whole.file_name()) else {
         let what = format!("{}: not a directory to mount on", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     };
     let at = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", parent.display()));
-    Ok(parent.canonicalize().map_err(at)?.join(name))
+    Ok(Place::of(&whole).map_err(at)?.path())
 }
 
 /// Unmounts as soon as the mount is not in use.

@@ -1,10 +1,9 @@
 //! Rules that a volume keeps: a text file in its directory, beside the log of changes.
 
 use frit_core::HintRange;
-use frit_core::files::{self, TEXT_BYTES_MAX};
-use std::fs::OpenOptions;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
+use frit_core::files::{self, OutputFile, TEXT_BYTES_MAX};
+use frit_core::paths;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Rules that a volume keeps.
@@ -69,12 +68,12 @@ impl HintFile {
     /// The file cannot be written.
     pub fn store(&self, saved: &SavedHints) -> io::Result<()> {
         if *saved == SavedHints::default() {
-            match std::fs::remove_file(&self.path) {
+            match paths::remove_file(&self.path) {
                 Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
                 removed => removed?,
             }
             // The removal is durable only with its directory.
-            return self.path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all());
+            return self.path.parent().map_or(Ok(()), |dir| paths::open_dir(dir)?.sync_all());
         }
         let mut text = String::from("# Hints of this volume, changed by `frit ctl VOLUME hint`.\n");
         if saved.detect_metadata {
@@ -82,9 +81,10 @@ impl HintFile {
             text += "\n";
         }
         saved.ranges.iter().for_each(|range| text += &format!("{range}\n"));
-        // The new file has the access rights of the old one: those of the volume's other files.
-        OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
-        files::write(&self.path, text.as_bytes())
+        // A new file has the access rights of the volume's other files.
+        let mut file = OutputFile::create_private(&self.path)?;
+        file.write_all(text.as_bytes())?;
+        file.commit()
     }
 }
 

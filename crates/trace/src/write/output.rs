@@ -4,9 +4,9 @@ use crate::{Error, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use frit_core::files::OutputFile;
-use std::fs::{File, OpenOptions};
+use frit_core::paths::OpenOptions;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 type Raw = BufWriter<OutputTarget>;
@@ -59,7 +59,7 @@ impl Write for OutputTarget {
 /// Creates a new file that only its owner can read: a trace reveals which addresses a user's
 /// programs write to.
 fn new_private(path: &str) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(Path::new(path))
 }
 
 /// Destination with optional compression.

@@ -5,7 +5,9 @@ use super::{Superblock, VolumeState};
 use crate::access::new_private;
 use crate::error::{Error, Result, io};
 use crate::lock::{self, VolumeLock};
-use std::fs::{File, OpenOptions};
+use frit_core::paths::{self, OpenOptions};
+use rustix::fs::OFlags;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -108,7 +110,7 @@ impl SuperblockFile {
         let first = created.current.clone();
         created.write(first)?;
         created.file.sync_all().map_err(what("sync"))?;
-        std::fs::rename(&new, &created.path).map_err(what("rename"))?;
+        paths::rename(&new, &created.path).map_err(what("rename"))?;
         sync_dir(dir)?;
         Ok(created)
     }
@@ -167,9 +169,11 @@ fn remove_stale_copy(new: &Path, dir: &Path) -> Result<()> {
     let cannot = |e| io(format!("cannot remove {}", new.display()))(e);
     let Ok(meta) = new.symlink_metadata() else { return Ok(()) };
     if meta.is_file() {
-        lock::lock_ignoring_readers(&File::open(new).map_err(cannot)?, false, dir)?;
+        let mut options = OpenOptions::new();
+        options.read(true).any_user(true).flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
+        lock::lock_ignoring_readers(&options.open(new).map_err(cannot)?, false, dir)?;
     }
-    std::fs::remove_file(new).map_err(cannot)
+    paths::remove_file(new).map_err(cannot)
 }
 
 /// Syncs the directory that contains `path`.
@@ -182,7 +186,7 @@ pub(crate) fn sync_parent(path: &Path) -> Result<()> {
 }
 
 fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
-    OpenOptions::new().read(true).write(!read_only).open(path).map_err(|e| match e.kind() {
+    OpenOptions::new().read(true).write(!read_only).any_user(true).open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotAVolume {
             dir: dir.into(),
             why: if dir.is_dir() {
@@ -200,7 +204,7 @@ fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
 /// Syncs a directory, so that created and renamed files in it survive a power loss.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
     let cannot = io(format!("cannot sync the directory {}", dir.display()));
-    File::open(dir).and_then(|d| d.sync_all()).map_err(cannot)
+    paths::open_dir(dir).and_then(|d| d.sync_all()).map_err(cannot)
 }
 
 /// Returns the newest valid copy, and the defect of the other one.

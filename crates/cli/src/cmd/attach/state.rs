@@ -1,8 +1,12 @@
 //! State that `frit attach` records for `frit detach`.
 
 use frit_core::files::{self, TEXT_BYTES_MAX};
+use frit_core::paths::{self, OpenOptions};
 use miette::{IntoDiagnostic, Result, WrapErr};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the state file in the volume's directory.
@@ -22,9 +26,19 @@ pub(crate) struct AttachState {
 }
 
 impl AttachState {
-    /// Reads the recorded state, if there is any.
+    /// Reads the recorded state, if there is any. Only root attaches, and a state that another user
+    /// wrote into their volume would have root unmount what it names.
     pub(crate) fn read(dir: &Path) -> Option<AttachState> {
-        serde_json::from_slice(&files::read(&dir.join(NAME), TEXT_BYTES_MAX).ok()?).ok()
+        let mut options = OpenOptions::new();
+        options.read(true).flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
+        let file = options.open(&dir.join(NAME)).ok()?;
+        let owner = file.metadata().ok().filter(std::fs::Metadata::is_file)?.uid();
+        if owner != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Records the state.
@@ -35,7 +49,7 @@ impl AttachState {
 
     /// Removes the recorded state.
     pub(crate) fn remove(dir: &Path) -> Result<()> {
-        match std::fs::remove_file(dir.join(NAME)) {
+        match paths::remove_file(&dir.join(NAME)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).into_diagnostic(),
             _ => Ok(()),
         }

@@ -1,11 +1,13 @@
 //! The file of the library for `LD_PRELOAD`.
 
-use frit_core::files;
+use frit_core::files::{self, OutputFile};
+use frit_core::paths::{self, Place};
 use frit_direct::LIBRARY;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Writes the library to a directory of this user, if it is not there yet, and returns its path. Programs
@@ -20,14 +22,16 @@ pub(super) fn install() -> Result<PathBuf> {
         return Err(miette!("{}: LD_PRELOAD allows no blanks and colons; set TMPDIR", dir.display()));
     }
     let failed = || format!("cannot write {}", dir.display());
-    match DirBuilder::new().mode(0o755).create(&dir) {
+    match paths::create_dir(&dir, 0o755) {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
             return Err(e).into_diagnostic().wrap_err_with(failed);
         }
         _ => {}
     }
     let meta = fs::symlink_metadata(&dir).into_diagnostic().wrap_err_with(failed)?;
-    if !meta.is_dir() || meta.uid() != user || meta.mode() & 0o022 != 0 {
+    // Programs load what the path leads to, so nobody else may exchange a directory above it.
+    let is_private = meta.is_dir() && meta.uid() == user && meta.mode() & 0o022 == 0;
+    if !is_private || !Place::of_dir(&dir).is_ok_and(|place| place.is_trusted()) {
         return Err(miette!(
             "{} is not a directory that only this user can write; remove it, or set TMPDIR",
             dir.display()
@@ -50,6 +54,8 @@ fn is_library(path: &Path) -> bool {
 
 /// Writes the file, which replaces another one when it is complete, so that no program loads a part.
 fn write(path: &Path) -> std::io::Result<()> {
-    files::write(path, LIBRARY)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+    let mut file = OutputFile::create(path)?;
+    file.write_all(LIBRARY)?;
+    file.file().set_permissions(fs::Permissions::from_mode(0o755))?;
+    file.commit()
 }

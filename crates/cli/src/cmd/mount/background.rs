@@ -2,9 +2,10 @@
 
 use super::Args;
 use crate::output::{print, print_stderr};
+use frit_core::paths::OpenOptions;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use rustix::fs::MemfdFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;

@@ -1,10 +1,11 @@
 //! Changes of an image on a disk that were not synced at unmount.
 
+use frit_core::paths::{self, OpenOptions};
 use frit_fs::{Image, Medium, OverlayOptions};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -83,11 +84,11 @@ fn copy(medium: &Image, to: &Path) -> io::Result<()> {
     let written = write(medium, &file).and_then(|()| file.sync_all());
     if written.is_err() {
         // The incomplete file was created here and is useless.
-        let _ = std::fs::remove_file(to);
+        let _ = paths::remove_file(to);
         return written;
     }
     let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(dir)?.sync_all()
+    paths::open_dir(dir)?.sync_all()
 }
 
 fn write(medium: &Image, file: &File) -> io::Result<()> {

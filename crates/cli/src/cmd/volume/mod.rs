@@ -55,7 +55,7 @@ pub(crate) fn warn(exposed: Option<String>) -> Result<()> {
 /// There is no volume.
 pub(crate) fn whole_path(volume: &Path) -> Result<PathBuf> {
     frit_volume::inspect(volume)?;
-    volume.canonicalize().into_diagnostic().wrap_err_with(|| volume.display().to_string())
+    frit_core::paths::canonical(volume).into_diagnostic().wrap_err_with(|| volume.display().to_string())
 }
 
 /// Reports why a volume could not be opened. Returns the exit code for that.

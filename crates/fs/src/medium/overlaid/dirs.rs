@@ -7,10 +7,11 @@
 
 use crate::error::{Error, Result};
 use crate::format::fresh_uuid;
-use rustix::fs::{Mode, OFlags};
-use std::fs::{DirBuilder, File, Metadata};
+use frit_core::paths::{self, Place};
+use rustix::fs::{Gid, Mode, OFlags, Uid, fchown, openat};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Magic numbers of file systems in memory in `statfs` (linux/magic.h): tmpfs, ramfs.
@@ -34,11 +35,15 @@ pub(super) fn bases(given: Option<&Path>) -> Result<Vec<PathBuf>> {
             dir.display()
         )));
     }
+    let given = given.map(paths::canonical).transpose().map_err(|error| {
+        let path = given.map(Path::to_owned).unwrap_or_default();
+        Error::Os { what: "cannot use", path, error }
+    })?;
     let others = [Some(SHM.into()), std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)];
     let others = others.into_iter().flatten().filter(|dir| is_in_memory(dir));
-    let dirs = given.map(Path::to_owned).into_iter().chain(others);
     // Canonical paths, because links below them are not followed.
-    let dirs: Vec<PathBuf> = dirs.map(|dir| dir.canonicalize().unwrap_or(dir)).collect();
+    let others = others.filter_map(|dir| paths::canonical(&dir).ok());
+    let dirs: Vec<PathBuf> = given.into_iter().chain(others).collect();
     if dirs.is_empty() {
         return Err(Error::Image(format!(
             "an image on a disk needs a directory in memory for unsynced changes, but neither {SHM} nor \
@@ -131,9 +136,17 @@ fn refuse_open_base(base: &Metadata, user: u32) -> io::Result<()> {
 }
 
 fn make_dir(dir: &Path, user: u32) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(dir)?;
-    if rustix::process::geteuid().as_raw() != user {
-        std::os::unix::fs::lchown(dir, Some(user), None)?;
+    paths::create_dir(dir, 0o700)?;
+    let own = rustix::process::geteuid().as_raw();
+    if own != user {
+        // It is given away by its descriptor: the owner of the base could exchange it for a file.
+        let place = Place::of_name(dir)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = File::from(openat(place.dir(), place.name(), flags, Mode::empty())?);
+        if made.metadata()?.uid() != own {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        fchown(&made, Some(Uid::from_raw(user)), None::<Gid>)?;
     }
     Ok(())
 }
@@ -149,16 +162,17 @@ pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
         return Err(ErrorKind::InvalidInput.into());
     };
     let of_dir = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(dir, of_dir, Mode::empty())?;
+    let place = Place::of_name(dir)?;
+    let dir = openat(place.dir(), place.name(), of_dir, Mode::empty())?;
     let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?.into())
+    Ok(openat(dir, name, flags, Mode::from_raw_mode(0o600))?.into())
 }
 
 /// Removes a user's directory if it is empty.
 pub(super) fn remove_if_empty(dir: &Path) {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(PREFIX) {
-        let _ = std::fs::remove_dir(dir);
+        let _ = paths::remove_dir(dir);
     }
 }
 

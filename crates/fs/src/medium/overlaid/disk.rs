@@ -1,6 +1,7 @@
 //! Interface to the files of an image on a disk, through which all durable writes pass.
 
 use crate::error::Result;
+use frit_core::paths;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub trait Disk: Send + Sync {
 
     /// Removes the overlay, which is no longer needed.
     fn remove_overlay(&self, overlay: &Path) {
-        let _ = std::fs::remove_file(overlay);
+        let _ = paths::remove_file(overlay);
     }
 
     /// Reads the image.

@@ -8,13 +8,14 @@ use crate::error::{Error, Result};
 use crate::format::{BLOCK, fresh_uuid};
 use crate::medium::cache_lines::CacheLineFlush;
 use crate::medium::memory::MappedMemory;
+use frit_core::paths::{self, OpenOptions};
 use memmap2::MmapOptions;
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Error as IoError, ErrorKind};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -41,9 +42,10 @@ impl ImageFile {
     /// The image cannot be opened or mapped.
     pub(super) fn open(path: &Path) -> Result<Self> {
         // The log is beside the file itself, even if `path` is a symbolic link.
-        let path = path.canonicalize().map_err(os("cannot open", path))?;
-        let image =
-            OpenOptions::new().read(true).write(true).open(&path).map_err(os("cannot open", &path))?;
+        let path = paths::canonical(path).map_err(os("cannot open", path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).any_user(true);
+        let image = options.open(&path).map_err(os("cannot open", &path))?;
         let bytes = image.metadata().map_err(os("cannot stat", &path))?.len() / BLOCK * BLOCK;
         if bytes == 0 {
             return Err(Error::Image(format!("{}: too small for a file system", path.display())));
@@ -112,8 +114,9 @@ fn find_log(plain: &Path, owner: u32) -> Result<Option<(File, PathBuf)>> {
             _ => continue,
         }
         // NONBLOCK, so that a FIFO instead of the log does not block the open.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).any_user(true).flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
+        let file = options.open(&path);
         let file = file.map_err(os("cannot open", &path))?;
         // The file may have been replaced between the check and the open, so it is checked again.
         if file.metadata().is_ok_and(|meta| meta.is_file() && is_trusted(&meta, owner)) {
@@ -126,11 +129,13 @@ fn find_log(plain: &Path, owner: u32) -> Result<Option<(File, PathBuf)>> {
 /// Returns `true` if a log belongs to a user who can change the image anyway. The log determines
 /// the contents of the image.
 fn is_trusted(log: &std::fs::Metadata, owner: u32) -> bool {
-    [0, owner, rustix::process::geteuid().as_raw()].contains(&log.uid())
+    // A hard link may lead to a file of a trusted user that is no log.
+    log.nlink() <= 1 && [0, owner, rustix::process::geteuid().as_raw()].contains(&log.uid())
 }
 
 fn make_log(plain: &Path) -> Result<(File, PathBuf)> {
-    let make = |path: &Path| File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let make =
+        |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
     let path = match make(plain) {
         Ok(file) => return Ok((file, plain.to_owned())),
         Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(os("cannot create", plain)(e)),
@@ -208,7 +213,7 @@ impl Disk for ImageFile {
     fn remove_log(&self) -> Result<()> {
         self.with_log(|log| {
             let Some((_, path)) = log.take() else { return Ok(()) };
-            std::fs::remove_file(&path).map_err(os("cannot remove", &path))
+            paths::remove_file(&path).map_err(os("cannot remove", &path))
         })
     }
 }

@@ -2,6 +2,7 @@
 //! read the image could lock the image itself, and thereby lock out its owner.
 
 use super::dirs;
+use frit_core::paths;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -25,7 +26,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 fn remove_unlocked(path: &Path) {
     let Ok(file) = dirs::open(path, OFlags::empty()) else { return };
     if file.try_lock().is_ok() && is_at(&file, path) {
-        let _ = std::fs::remove_file(path);
+        let _ = paths::remove_file(path);
     }
 }
 
@@ -85,7 +86,7 @@ impl LockFile {
     /// Removes the file, which the caller has locked, and lock files that killed processes left
     /// beside it.
     pub fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = paths::remove_file(&self.path);
         let Some(dir) = self.path.parent() else { return };
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -10,6 +10,7 @@ use super::store::OverlayStore;
 use super::{Overlaid, dirs};
 use crate::error::{Error, Result};
 use crate::planted::ImageFileBug;
+use frit_core::paths;
 use frit_core::planted::is_planted;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +38,7 @@ impl Overlaid {
         let wanted = OverlaySearch::new(&disk, overlay)?;
         disk.remove_log()?;
         while let Some((file, path)) = wanted.find_existing()? {
-            std::fs::remove_file(&path).map_err(os("cannot remove", &path))?;
+            paths::remove_file(&path).map_err(os("cannot remove", &path))?;
             drop(file);
             remove(disk.image(), &path);
         }

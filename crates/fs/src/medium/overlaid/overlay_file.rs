@@ -8,6 +8,7 @@ use super::overlay_mark::{MARK, read_mark, write_mark};
 use super::store::{IMAGE_WORDS, OverlayStore};
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, uuid_in};
+use frit_core::paths;
 use rustix::fs::OFlags;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -112,12 +113,14 @@ impl<'a> OverlaySearch<'a> {
                 let of = OverlayStore::image_of(&file).ok().flatten();
                 Ok(of.filter(|(of, _)| of[..3] == self.image[..3]).map(|_| path))
             }
-            Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(Error::Image(format!(
-                "changes that a killed process made to {0} are in {1}, which this user cannot open: open it once as \
+            Err(e) if e.raw_os_error().is_some() && e.kind() == ErrorKind::PermissionDenied => {
+                Err(Error::Image(format!(
+                    "changes that a killed process made to {0} are in {1}, which this user cannot open: open it once as \
                  the user who did before, or as root. If {0} is a copy, setfattr -x {MARK} {0} continues without them",
-                self.disk.path().display(),
-                path.display()
-            ))),
+                    self.disk.path().display(),
+                    path.display()
+                )))
+            }
             Err(_) => Ok(None),
         }
     }
@@ -150,7 +153,7 @@ impl<'a> OverlaySearch<'a> {
             lock(&file, self.disk)?;
             let store = self.chown_to_dir_owner(&file).and_then(|()| self.store(file, at));
             if store.is_err() {
-                let _ = std::fs::remove_file(&path);
+                let _ = paths::remove_file(&path);
             }
             let store = store.map_err(os("cannot create", &path))?;
             write_mark(self.disk.image(), &path);

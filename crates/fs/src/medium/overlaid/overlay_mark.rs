@@ -1,6 +1,7 @@
 //! Record of an overlay in its image: an extended attribute with the path of the overlay.
 
 use super::dirs;
+use frit_core::paths;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -27,7 +28,7 @@ pub(super) fn write_mark(image: &File, overlay: &Path) {
 /// Removes an overlay that is no longer needed, its record in the image, and its directory if
 /// empty.
 pub(super) fn remove(image: &File, overlay: &Path) {
-    let _ = std::fs::remove_file(overlay);
+    let _ = paths::remove_file(overlay);
     let _ = rustix::fs::fremovexattr(image, MARK);
     overlay.parent().map(dirs::remove_if_empty);
 }

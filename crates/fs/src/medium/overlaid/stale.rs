@@ -6,6 +6,7 @@ use super::overlay_file::{NAME, OverlaySearch, file_system_of};
 use super::store::{IMAGE_WORDS, OverlayStore};
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
+use frit_core::paths;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -147,7 +148,7 @@ pub(super) fn sweep(wanted: &OverlaySearch<'_>) -> Vec<OverlayNote> {
             (stale.path.display(), stale.former_path.display(), stale.changes());
         let kib = changes >> 10;
         if stale.is_of_deleted(wanted) {
-            let removed = std::fs::remove_file(&stale.path).is_ok();
+            let removed = paths::remove_file(&stale.path).is_ok();
             if removed && changes > 0 {
                 notes.push(OverlayNote::Removed(format!(
                     "removed {path}: {kib} KiB of changes to {former_path}, which was deleted before they were synced"
