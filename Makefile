@@ -61,6 +61,7 @@ test: toolchain clients wasm-target lint docs unit guide test-peers test-s3 ## e
 
 lint:
 	$(CARGO) fmt --all --check
+	python3 scripts/check_paths.py
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 # Not a part of `make test`: the list of advisories changes without a change of frit.

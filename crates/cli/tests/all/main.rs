@@ -35,6 +35,7 @@ mod ntl;
 mod ntl_model;
 mod openssd_model;
 mod outputs;
+mod paths;
 mod readme;
 mod refusals;
 mod reproduce;
