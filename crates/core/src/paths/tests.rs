@@ -158,9 +158,9 @@ fn links_of_others_are_refused_wherever_they_are() {
         symlink(&victim, test.at("own-link")).unwrap();
         let by_parent = append().open(&dir.join("../own-link"));
         if mode & 0o1000 == 0 {
-            refused(by_parent, "symbolic link")
+            refused(by_parent, "symbolic link");
         } else {
-            drop(by_parent.unwrap())
+            drop(by_parent.unwrap());
         }
         // A link that leads to nothing creates nothing.
         symlink(test.at("new"), dir.join("dangling")).unwrap();

@@ -3,10 +3,10 @@
 use super::MetricsAddress;
 use crate::ctl;
 use crate::resource_limits::{Disconnect, Peer, ReadTimeout, tcp_peer};
+use crate::unix::SocketName;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,12 +15,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) enum MetricsListener {
     Tcp(TcpListener),
-    Unix {
-        socket: UnixListener,
-        path: PathBuf,
-        /// Inode of the name. Only a name that this server created is removed.
-        inode: u64,
-    },
+    Unix { socket: UnixListener, path: PathBuf, name: SocketName },
 }
 
 /// The socket of a client.
@@ -37,9 +32,8 @@ impl MetricsListener {
         match address {
             MetricsAddress::Tcp(a) => Ok(MetricsListener::Tcp(TcpListener::bind(a)?)),
             MetricsAddress::Unix(path) => {
-                let socket = ctl::listen(path, everybody)?;
-                let inode = std::fs::symlink_metadata(path)?.ino();
-                Ok(MetricsListener::Unix { socket, path: path.clone(), inode })
+                let (socket, name) = ctl::listen(path, everybody)?;
+                Ok(MetricsListener::Unix { socket, path: path.clone(), name })
             }
         }
     }
@@ -63,11 +57,8 @@ impl MetricsListener {
     pub(super) fn stop(&self) {
         let fd = match self {
             MetricsListener::Tcp(l) => l.as_fd(),
-            MetricsListener::Unix { socket, path, inode } => {
-                if std::fs::symlink_metadata(path).is_ok_and(|m| m.ino() == *inode) {
-                    // An error means that the name was removed by another process, which is harmless.
-                    let _ = std::fs::remove_file(path);
-                }
+            MetricsListener::Unix { socket, name, .. } => {
+                name.remove();
                 socket.as_fd()
             }
         };

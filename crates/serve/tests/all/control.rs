@@ -504,7 +504,9 @@ fn another_user_keeps_the_owner_out_by_no_number_of_connections() {
     volume(&path).close().unwrap();
     let open =
         |path: &Path| std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755));
-    [dir.path(), &path].map(|p| open(p).unwrap());
+    for dir in [dir.path(), &path] {
+        open(dir).unwrap();
+    }
     let volume = reopen(&path);
     let about = VolumeInfo { volume: path.clone(), defaults: Vec::new(), ..VolumeInfo::default() };
     let device = Device::new(Box::new(volume), DeviceOptions::default());
