@@ -1,15 +1,9 @@
 //! Unix sockets at paths of any length.
 
 use crate::unix::SocketName;
-use frit_client::short_path;
 use std::io;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
-
-/// Connects to a socket.
-pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(short_path(path)?.path)
-}
 
 /// Listens at a path. A stale socket, left by a killed server, is replaced; one in use is not.
 pub(crate) fn listen(path: &Path, everybody: bool) -> io::Result<(UnixListener, SocketName)> {
@@ -21,6 +15,13 @@ pub(crate) fn listen(path: &Path, everybody: bool) -> io::Result<(UnixListener, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frit_client::short_path;
+    use std::os::unix::net::UnixStream;
+
+    /// Connects to a socket.
+    fn connect(path: &Path) -> io::Result<UnixStream> {
+        UnixStream::connect(short_path(path)?.path)
+    }
 
     #[test]
     fn paths_may_be_longer_than_an_address() {
