@@ -1,16 +1,20 @@
 //! Open command file: bytes that are written are instructions, and bytes that are read are results.
 
 mod input;
+mod open;
+mod reply;
 
-use crate::engine::{Engine, Request, Ticket};
+use crate::engine::{Account, Charge, Engine, Request, Ticket, User};
 use crate::instructions::Instruction;
 use crate::outcome::{Failure, Outcome, Status};
 use crate::source::{ResolveError, Resolver, Target};
-use crate::{binary, text};
 use input::{Form, Input, Next};
+pub(crate) use open::Channels;
+use open::{CHANNELS_MAX, Opened};
 use parking_lot::Mutex;
+use reply::Reply;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Number of instructions whose results have not been read, at most.
@@ -23,7 +27,16 @@ pub enum ChannelError {
     /// the results are not complete, or too many results have not been read (`EAGAIN`)
     #[error("the results are not complete, or too many results have not been read")]
     WouldBlock,
+    /// the user has too many open command files (`EMFILE`)
+    #[error("the user has {CHANNELS_MAX} open command files, which is the most; close some")]
+    TooMany,
+    /// the results and instructions of the user occupy too much memory (`ENOMEM`)
+    #[error("results and instructions of the user occupy too much memory; read or close some")]
+    NoMemory,
 }
+
+/// Memory of an open command file in bytes, without its instructions.
+const CHANNEL_BYTES: usize = 4 << 10;
 
 /// Operations on a command file that would not block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -36,11 +49,23 @@ pub struct Readiness {
 
 /// Instruction whose result has not been read to its end.
 struct Pending {
-    form: Form,
     ticket: Ticket,
-    /// Bytes of the result, if a part of them was read.
-    result: Option<Vec<u8>>,
+    /// The result, which the thread that completes the instruction makes: it can take long.
+    result: Arc<OnceLock<Reply>>,
     read: usize,
+}
+
+impl Pending {
+    fn is_readable(&self) -> bool {
+        self.result.get().is_some()
+    }
+}
+
+/// Instruction that was given to the engine.
+struct Begun {
+    ticket: Ticket,
+    form: Form,
+    result: Arc<OnceLock<Reply>>,
 }
 
 #[derive(Default)]
@@ -67,6 +92,11 @@ struct Waiters {
 /// State of an open command file. Dropping it cancels its instructions.
 pub struct Channel {
     engine: Arc<Engine>,
+    user: User,
+    account: Account,
+    /// Memory of the command file, and of an instruction that is not complete.
+    memory: Mutex<Charge>,
+    _opened: Option<Opened>,
     state: Mutex<State>,
     waiters: Arc<Mutex<Waiters>>,
 }
@@ -78,10 +108,28 @@ impl std::fmt::Debug for Channel {
 }
 
 impl Channel {
-    /// Opens a command file, whose instructions are executed by `engine`.
+    /// Opens a command file of the default user, whose instructions are executed by `engine`.
     #[must_use]
     pub fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, state: Mutex::default(), waiters: Arc::default() }
+        Self::with(engine, User::default(), None)
+    }
+
+    /// Opens a command file of a user, to whom the memory and the processor time of its instructions count.
+    ///
+    /// # Errors
+    /// The user has too many of them, or no memory for one more.
+    pub fn for_user(engine: Arc<Engine>, user: User) -> Result<Self, ChannelError> {
+        let opened = engine.channels().open(user).ok_or(ChannelError::TooMany)?;
+        let channel = Self::with(engine, user, Some(opened));
+        channel.memory.lock().cover(CHANNEL_BYTES).map_err(|_| ChannelError::NoMemory)?;
+        Ok(channel)
+    }
+
+    fn with(engine: Arc<Engine>, user: User, opened: Option<Opened>) -> Self {
+        let account = engine.account(user);
+        let memory = Mutex::new(account.charge());
+        let (state, waiters) = (Mutex::default(), Arc::default());
+        Self { engine, user, account, memory, _opened: opened, state, waiters }
     }
 
     /// Writes bytes of instructions, and begins to execute those that are complete. Their files are
@@ -89,14 +137,19 @@ impl Channel {
     /// if too many results have not been read. Errors in instructions are results.
     ///
     /// # Errors
-    /// No byte was accepted, because too many results have not been read.
+    /// No byte was accepted, because too many results have not been read. Or there is no memory for an instruction that
+    /// is not complete, of which nothing is kept.
     pub fn write(&self, bytes: &[u8], resolver: &dyn Resolver) -> Result<usize, ChannelError> {
         let mut begun = Vec::new();
         let accepted = self.accept(bytes, resolver, &mut begun);
         // An instruction that is already complete calls readers at once, which lock the state.
-        for ticket in begun {
-            let waiters = Arc::clone(&self.waiters);
+        for Begun { ticket, form, result } in begun {
+            let (waiters, account) = (Arc::clone(&self.waiters), self.account.clone());
+            let complete = ticket.clone();
             ticket.on_complete(move || {
+                if let Some(outcome) = complete.try_wait() {
+                    result.get_or_init(|| Reply::new(&form, &complete, outcome, &account));
+                }
                 // Reads come first: what they take is not announced to the watcher in vain.
                 call_once(&waiters);
                 notify(&waiters);
@@ -109,7 +162,7 @@ impl Channel {
         &self,
         bytes: &[u8],
         resolver: &dyn Resolver,
-        begun: &mut Vec<Ticket>,
+        begun: &mut Vec<Begun>,
     ) -> Result<usize, ChannelError> {
         let mut state = self.state.lock();
         let mut accepted = 0;
@@ -121,9 +174,18 @@ impl Channel {
             accepted += used;
             match next {
                 Next::Instruction(form, parsed) => {
+                    self.memory.lock().shrink(CHANNEL_BYTES as u64);
                     begun.push(self.begin(&mut state, form, parsed, resolver));
                 }
-                Next::Incomplete => return Ok(accepted),
+                Next::Incomplete => {
+                    return match self.memory.lock().cover(CHANNEL_BYTES + state.input.len()) {
+                        Ok(()) => Ok(accepted),
+                        Err(_) => {
+                            state.input = Input::default();
+                            Err(ChannelError::NoMemory)
+                        }
+                    };
+                }
             }
         }
     }
@@ -134,19 +196,20 @@ impl Channel {
         form: Form,
         parsed: Result<Instruction, Failure>,
         resolver: &dyn Resolver,
-    ) -> Ticket {
+    ) -> Begun {
         let request = parsed.and_then(|instruction| resolve(instruction, resolver));
         let ticket = match request {
             Ok(request) => {
                 let instruction = request.instruction.clone();
-                let ticket = self.engine.submit(request);
+                let ticket = self.engine.submit_for(self.user, request);
                 resolver.started(&instruction, &ticket);
                 ticket
             }
             Err(failure) => Ticket::completed(Outcome::failed(failure)),
         };
-        state.pending.push_back(Pending { form, ticket: ticket.clone(), result: None, read: 0 });
-        ticket
+        let result = Arc::default();
+        state.pending.push_back(Pending { ticket: ticket.clone(), result: Arc::clone(&result), read: 0 });
+        Begun { ticket, form, result }
     }
 
     /// Reads up to `len` bytes of the oldest result, and waits until it is complete. A read never
@@ -156,9 +219,10 @@ impl Channel {
         loop {
             match self.try_read(len) {
                 Ok(bytes) => return bytes,
-                Err(ChannelError::WouldBlock) => {
+                Err(_) => {
                     let ticket = self.state.lock().pending.front().map(|pending| pending.ticket.clone());
-                    // A wait has steps, because another reader may take the result.
+                    // A wait has steps, because another reader may take the result. After it, the result is made.
+                    std::thread::yield_now();
                     let _ = ticket.map(|ticket| ticket.wait_for(Duration::from_secs(1)));
                 }
             }
@@ -174,27 +238,20 @@ impl Channel {
         if state.pending.is_empty()
             && let Some((form, failure)) = state.input.give_up()
         {
-            let ticket = Ticket::completed(Outcome::failed(failure));
-            state.pending.push_back(Pending { form, ticket, result: None, read: 0 });
+            let outcome = Arc::new(Outcome::failed(failure));
+            let ticket = Ticket::default();
+            let result = Arc::new(OnceLock::from(Reply::new(&form, &ticket, outcome, &self.account)));
+            state.pending.push_back(Pending { ticket, result, read: 0 });
         }
         let Some(pending) = state.pending.front_mut() else { return Ok(Vec::new()) };
-        if pending.result.is_none() {
-            let outcome = pending.ticket.try_wait().ok_or(ChannelError::WouldBlock)?;
-            let result = match &pending.form {
-                Form::Json => text::format(&outcome),
-                Form::Binary(structure) => binary::format(structure, &outcome),
-            };
-            pending.ticket.count_memory(result.len() as u64);
-            pending.result = Some(result);
-        }
-        let result = pending.result.as_deref().unwrap_or_default();
-        let end = pending.read.saturating_add(len).min(result.len());
-        let bytes = result[pending.read..end].to_vec();
+        let result = pending.result.get().ok_or(ChannelError::WouldBlock)?;
+        let bytes = result.bytes(pending.read, len);
+        let end = pending.read + bytes.len();
         pending.read = end;
         if end == result.len() {
             let was_full = state.pending.len() == OUTSTANDING_MAX;
             state.pending.pop_front();
-            let has_next = state.pending.front().is_some_and(|next| next.ticket.is_complete());
+            let has_next = state.pending.front().is_some_and(Pending::is_readable);
             drop(state);
             // The next result may have been complete before this one, which was an event for this one.
             if was_full || has_next {
@@ -215,7 +272,7 @@ impl Channel {
     pub fn readiness(&self) -> Readiness {
         let state = self.state.lock();
         Readiness {
-            readable: state.pending.front().is_some_and(|pending| pending.ticket.is_complete()),
+            readable: state.pending.front().is_some_and(Pending::is_readable),
             writable: state.pending.len() < OUTSTANDING_MAX,
         }
     }
@@ -226,10 +283,10 @@ impl Channel {
         let state = self.state.lock();
         if let Some(pending) = state.pending.front() {
             self.waiters.lock().once.push(Box::new(callback));
-            let ticket = pending.ticket.clone();
+            let is_readable = pending.is_readable();
             drop(state);
             // The instruction may have completed before the callback was stored.
-            if ticket.is_complete() {
+            if is_readable {
                 call_once(&self.waiters);
             }
         } else {

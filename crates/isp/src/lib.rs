@@ -24,7 +24,7 @@ mod source;
 pub mod text;
 
 pub use channel::{Channel, ChannelError, Readiness};
-pub use engine::{Engine, EngineOptions, Request, Ticket};
+pub use engine::{Engine, EngineOptions, Request, Ticket, User};
 pub use foreground::{Foreground, ForegroundGuard};
 pub use instructions::{
     Aggregate, AggregateAnswer, Algorithm, Answer, ByteRange, Checksum, ChecksumAnswer, Command, Compute,

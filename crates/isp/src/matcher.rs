@@ -1,15 +1,18 @@
 //! Conditions on lines and blocks: words, or a regular expression.
 
+mod caches;
 mod lines;
 mod stepping;
 
+use crate::engine::{Account, Charge};
 use crate::instructions::Words;
 use crate::outcome::Failure;
 use crate::scan::StepTime;
 use crate::text::{Keys, shortened};
+use caches::Caches;
 use lines::without_line_feeds;
 use regex_automata::Input;
-use regex_automata::meta::{BuildError, Config, Regex};
+use regex_automata::meta::{BuildError, Cache, Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::hir::{Hir, Look};
 use serde_json::Value;
@@ -20,8 +23,18 @@ use stepping::Stepping;
 /// Function that fails if a search has to stop.
 pub(crate) type Check<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
-/// Maximum memory of a compiled regular expression, in bytes.
+/// Maximum memory of a compiled regular expression, in bytes. The caches of a thread that searches for the expressions
+/// of an instruction have as much in all for each direction, unless these are many.
 const PROGRAM_BYTES_MAX: usize = 8 << 20;
+/// Least memory of a cache in bytes.
+const CACHE_BYTES_MIN: usize = 256 << 10;
+/// Memory of the compiler in bytes, for an expression that may be large and one that is not: its own copies beside the
+/// program.
+const COMPILER_BYTES: [usize; 2] = [3 * PROGRAM_BYTES_MAX, 256 << 10];
+/// Length of an expression in bytes, and number of its classes, up to which it is compiled at once if it has no counted
+/// repetition.
+const QUICK_BYTES: usize = 256;
+const QUICK_CLASSES: usize = 8;
 
 /// Pattern for messages.
 const EXAMPLE: &str = r#"{"words": ["error"]}"#;
@@ -50,6 +63,43 @@ impl Pattern {
             }
         }
     }
+
+    /// Memory of the pattern itself in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Words(words) => words.iter().map(|word| 4 * word.len() + 64).sum(),
+            Self::Regex(regex) => regex.len(),
+        }
+    }
+
+    /// Returns `true` if it is compiled within about a millisecond.
+    pub(crate) fn compiles_quickly(&self) -> bool {
+        match self {
+            Self::Words(_) => true,
+            Self::Regex(regex) => is_quick_to_compile(regex),
+        }
+    }
+}
+
+/// Returns `true` if an expression is surely small.
+pub(crate) fn is_quick_to_compile(regex: &str) -> bool {
+    let classes = regex.bytes().filter(|byte| matches!(byte, b'\\' | b'[' | b'.')).count();
+    let has_flags = regex.contains("(?");
+    regex.len() <= QUICK_BYTES && classes <= QUICK_CLASSES && !regex.contains('{') && !has_flags
+}
+
+/// Memory for the expressions of one instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Expressions<'a> {
+    account: &'a Account,
+    /// Number of expressions, which share the memory of caches.
+    number: usize,
+}
+
+impl<'a> Expressions<'a> {
+    pub(crate) fn new(account: &'a Account, number: usize) -> Self {
+        Self { account, number: number.max(1) }
+    }
 }
 
 /// Number of steps of a search that cannot be stopped: about half a second. A step is one byte for one state of the
@@ -62,6 +112,11 @@ const COMPLEX: u64 = 128;
 /// Compiled pattern.
 pub(crate) struct Matcher {
     regex: Regex,
+    caches: Caches<Cache>,
+    account: Account,
+    /// Memory of each cache.
+    cache_bytes: usize,
+    _charge: Charge,
     /// `true` if a search in a block of lines finds the first line that matches. With the flags `mR`, `^` and `$`
     /// match also at carriage returns, and not between one and a line feed: in a block, the last byte of a line can
     /// have such a line feed behind it.
@@ -84,16 +139,19 @@ enum Scope {
 
 impl Matcher {
     /// Compiles a pattern of lines without their line feeds.
-    pub(crate) fn of_lines(pattern: &Pattern) -> Result<Self, Failure> {
-        Self::new(pattern, Scope::Line)
+    pub(crate) fn of_lines(pattern: &Pattern, account: &Account) -> Result<Self, Failure> {
+        Self::new(pattern, Scope::Line, Expressions::new(account, 1))
     }
 
     /// Compiles a pattern of texts that can have line feeds. `^` and `$` match at them.
-    pub(crate) fn of_texts(pattern: &Pattern) -> Result<Self, Failure> {
-        Self::new(pattern, Scope::Text)
+    pub(crate) fn of_texts(pattern: &Pattern, expressions: Expressions<'_>) -> Result<Self, Failure> {
+        Self::new(pattern, Scope::Text, expressions)
     }
 
-    fn new(pattern: &Pattern, scope: Scope) -> Result<Self, Failure> {
+    fn new(pattern: &Pattern, scope: Scope, expressions: Expressions<'_>) -> Result<Self, Failure> {
+        let account = expressions.account;
+        let mut charge = account.charged(COMPILER_BYTES[usize::from(pattern.compiles_quickly())])?;
+        let cache_bytes = (PROGRAM_BYTES_MAX / expressions.number).max(CACHE_BYTES_MIN);
         let (text, is_words) = match pattern {
             Pattern::Regex(regex) => (regex.clone(), false),
             Pattern::Words(words) => {
@@ -116,7 +174,7 @@ impl Matcher {
             .utf8_empty(false)
             .which_captures(WhichCaptures::Implicit)
             .nfa_size_limit(Some(PROGRAM_BYTES_MAX))
-            .hybrid_cache_capacity(PROGRAM_BYTES_MAX);
+            .hybrid_cache_capacity(cache_bytes);
         let failed = |error: BuildError| match error.size_limit() {
             Some(bytes) => too_large(&text, bytes),
             None => explain(&error),
@@ -128,7 +186,23 @@ impl Matcher {
         } else {
             stepping::states(&hir).ok_or_else(|| too_large(&text, PROGRAM_BYTES_MAX))?
         };
-        Ok(Self { regex, blocks, states, steps_max: STEPS_MAX, hir, stepping: OnceLock::new() })
+        let program_bytes = regex.memory_usage();
+        // The syntax tree of an expression has about as much.
+        charge.shrink(2 * program_bytes as u64);
+        let (caches, account) = (Caches::new(account), account.clone());
+        let (steps_max, stepping) = (STEPS_MAX, OnceLock::new());
+        Ok(Self {
+            regex,
+            caches,
+            account,
+            cache_bytes,
+            _charge: charge,
+            blocks,
+            states,
+            steps_max,
+            hir,
+            stepping,
+        })
     }
 
     /// Returns `true` if a search of one chunk can take long.
@@ -153,7 +227,8 @@ impl Matcher {
 
     fn stepping(&self) -> Result<&Stepping, Failure> {
         let stepping = self.stepping.get_or_init(|| {
-            Stepping::new(&self.hir).ok_or_else(|| too_large(&self.hir.to_string(), PROGRAM_BYTES_MAX))
+            let stepping = Stepping::new(&self.hir, self.cache_bytes, &self.account);
+            stepping.unwrap_or_else(|| Err(too_large(&self.hir.to_string(), PROGRAM_BYTES_MAX)))
         });
         stepping.as_ref().map_err(Clone::clone)
     }
@@ -161,9 +236,14 @@ impl Matcher {
     /// Returns `true` if a line without its line feed, or a text, matches.
     pub(crate) fn is_match(&self, record: &[u8], check: Check<'_>) -> Result<bool, Failure> {
         if self.is_quick(record.len()) {
-            return Ok(self.regex.is_match(record));
+            let input = Input::new(record).earliest(true);
+            return Ok(self.search(|cache| self.regex.search_half_with(cache, &input)).is_some());
         }
         self.stepping()?.is_match(record, check)
+    }
+
+    fn search<T>(&self, search: impl FnOnce(&mut Cache) -> T) -> T {
+        self.caches.with(|| self.regex.create_cache(), Cache::memory_usage, search)
     }
 
     /// Calls `each` with the matches in a line that are not empty, in order and without overlaps.
@@ -178,7 +258,8 @@ impl Matcher {
         while from <= line.len() {
             check()?;
             let found = if is_quick {
-                self.regex.find(Input::new(line).range(from..)).map(|found| found.range())
+                let input = Input::new(line).range(from..);
+                self.search(|cache| self.regex.search_with(cache, &input)).map(|found| found.range())
             } else {
                 self.stepping()?.find(line, from, check)?
             };
@@ -214,7 +295,9 @@ impl Matcher {
                 from = end;
                 continue;
             };
-            let found = self.regex.find(Input::new(&block[..to]).range(from..)).map(|found| found.start());
+            let input = Input::new(&block[..to]).range(from..);
+            let found = self.search(|cache| self.regex.search_with(cache, &input));
+            let found = found.map(|found| found.start());
             // Behind the last line feed, there is no line.
             if let Some(at) = found.filter(|at| *at < to || block[to - 1] != b'\n') {
                 let begin = memchr::memrchr(b'\n', &block[from..at]).map_or(from, |before| from + before + 1);
@@ -262,6 +345,7 @@ fn alternatives(words: &[Vec<u8>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Matcher, Pattern, without_line_feed};
+    use crate::engine::Account;
     use crate::outcome::{Failure, Status};
     use proptest::prelude::*;
     use regex::bytes::RegexBuilder;
@@ -275,7 +359,8 @@ mod tests {
 
     /// Compiles an expression whose searches have at most so many bytes, or are those that can be stopped.
     fn matcher(expression: &str, quick_bytes: u64) -> Matcher {
-        let mut matcher = Matcher::of_lines(&Pattern::Regex(expression.into())).unwrap();
+        let mut matcher =
+            Matcher::of_lines(&Pattern::Regex(expression.into()), &Account::unlimited()).unwrap();
         matcher.steps_max = matcher.states * quick_bytes;
         matcher
     }
@@ -402,7 +487,8 @@ mod tests {
     fn a_search_that_takes_long_can_be_stopped() {
         let line = vec![b'a'; 1 << 20];
         for expression in ["(?:a{1,500}){1,5}$x|(?:aa?){1,200}b", r"(\w{1,3}x){20}"] {
-            let matcher = Matcher::of_lines(&Pattern::Regex(expression.into())).unwrap();
+            let matcher =
+                Matcher::of_lines(&Pattern::Regex(expression.into()), &Account::unlimited()).unwrap();
             assert!(!matcher.is_quick(line.len()));
             let checks = Cell::new(0);
             let check = || {

@@ -311,7 +311,8 @@ pub(crate) fn open(
     opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
 }
 
-/// Raises this process's limit on open files to the maximum: each open file of a pool is one.
+/// Raises this process's limit on open files to the maximum: each open file of a pool is one, and each process
+/// that has a command file open.
 pub(crate) fn raise_open_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

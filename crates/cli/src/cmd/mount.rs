@@ -67,6 +67,10 @@ pub(crate) struct Args {
     /// only when programs ask for it, and when much has changed.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     sync_every: f64,
+    /// Budget of memory for in-storage processing (.isp), such as 512M. [default: a quarter of the memory of
+    /// the machine, or of the limit of the control group]
+    #[arg(long, value_name = "BYTES", value_parser = isp_memory)]
+    isp_memory: Option<u64>,
     #[command(flatten)]
     changes: OverlayArgs,
     /// Mount options, separated by commas. Can be given again.
@@ -152,6 +156,7 @@ impl Args {
         options.writeback = self.writeback;
         options.rings = self.io_uring.into();
         options.isp = self.isp.into();
+        options.isp_memory = self.isp_memory;
         if let Some(threads) = self.threads {
             options.threads = usize::from(threads);
         }
@@ -172,6 +177,19 @@ fn seconds(word: &str) -> Result<f64, String> {
     if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("0 to 86400 seconds".into()) }
 }
 
+/// Least budget of memory for in-storage processing: an instruction with a regular expression needs some.
+const ISP_MEMORY_MIN: u64 = 256 << 20;
+
+/// Parses a budget of memory for in-storage processing.
+fn isp_memory(word: &str) -> Result<u64, String> {
+    let bytes = size::parse(word)?;
+    if bytes >= ISP_MEMORY_MIN {
+        Ok(bytes)
+    } else {
+        Err(format!("at least {}", size::format(ISP_MEMORY_MIN)))
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -184,6 +202,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Mounts, prints one line, and serves until it is unmounted.
 fn serve(args: &Args, options: &MountOptions) -> Result<()> {
+    // Open files of a pool, and processes that have command files open, are open files of the server.
+    image::raise_open_file_limit();
     // From here on signals are queued, however long opening takes.
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
@@ -208,7 +228,6 @@ fn serve(args: &Args, options: &MountOptions) -> Result<()> {
     image::warn_exposed(&image, pool.as_ref().map(|_| args.image.as_path()))?;
     let mut options = options.clone();
     if let Some(pool) = &pool {
-        image::raise_open_file_limit();
         options.passthrough = true;
         hint(pool)?;
     }

@@ -134,27 +134,50 @@ fn wrong(field: Field, value: u64, form: &str) -> Failure {
 /// status, and then the results buffer.
 #[must_use]
 pub fn format(instruction: &[u8], outcome: &Outcome) -> Vec<u8> {
-    let mut reply = instruction.to_vec();
+    let is_text = has_text(instruction, outcome);
+    let buffer = if is_text { text::format(outcome) } else { positions(outcome) };
+    head(instruction, outcome, &buffer, 0)
+}
+
+/// Returns `true` if the results buffer is text. The JSON command has its results in JSON, also if they are those of
+/// words.
+pub(crate) fn has_text(instruction: &[u8], outcome: &Outcome) -> bool {
+    match &outcome.result {
+        Ok(Answer::Words(_)) => layout::read(instruction, layout::COMMAND) != COMMAND_WORDS,
+        Ok(_) => true,
+        Err(_) => false,
+    }
+}
+
+/// Results buffer that is no text: the positions of words.
+pub(crate) fn positions(outcome: &Outcome) -> Vec<u8> {
+    let Ok(Answer::Words(answer)) = &outcome.result else { return Vec::new() };
+    let words = answer.words.iter().take(WORDS_MAX);
+    words.flat_map(|word| word.positions.iter().flat_map(|at| at.to_le_bytes())).collect()
+}
+
+/// The structure that was written, with results and status, and the begin of the results buffer, behind which `behind`
+/// bytes follow.
+pub(crate) fn head(instruction: &[u8], outcome: &Outcome, buffer: &[u8], behind: usize) -> Vec<u8> {
+    let mut reply = Vec::with_capacity(STRUCTURE_BYTES + buffer.len());
+    reply.extend_from_slice(instruction);
     reply.resize(STRUCTURE_BYTES, 0);
     layout::clear_results(&mut reply);
-    let mut buffer = Vec::new();
     match &outcome.result {
-        // The JSON command has its results in JSON, also if they are those of words.
-        Ok(Answer::Words(answer)) if layout::read(&reply, layout::COMMAND) == COMMAND_WORDS => {
+        Ok(Answer::Words(answer)) if !has_text(instruction, outcome) => {
             for (index, word) in answer.words.iter().enumerate().take(WORDS_MAX) {
                 layout::write(&mut reply, layout::COUNTS.element(index, 8), word.count);
                 let number = word.positions.len() as u64;
                 layout::write(&mut reply, layout::POSITION_COUNTS.element(index, 4), number);
-                buffer.extend(word.positions.iter().flat_map(|at| at.to_le_bytes()));
             }
         }
-        Ok(_) => buffer = text::format(outcome),
+        Ok(_) => {}
         Err(failure) => layout::write_text(&mut reply, layout::MESSAGE, &failure.message),
     }
     let work = &outcome.work;
     let flags = u64::from(outcome.changed) | u64::from(outcome.truncated) << 1;
     for (field, value) in [
-        (layout::RESULT_BYTES, buffer.len() as u64),
+        (layout::RESULT_BYTES, (buffer.len() + behind) as u64),
         (layout::BYTES_SCANNED, work.bytes_scanned),
         (layout::COMPLETE, 1),
         (layout::CODE, outcome.status() as u64),
@@ -166,6 +189,6 @@ pub fn format(instruction: &[u8], outcome: &Outcome) -> Vec<u8> {
     ] {
         layout::write(&mut reply, field, value);
     }
-    reply.extend_from_slice(&buffer);
+    reply.extend_from_slice(buffer);
     reply
 }

@@ -78,6 +78,11 @@ impl Input {
         (taken, Next::Instruction(Form::Json, text::parse(line.trim_ascii())))
     }
 
+    /// Number of bytes.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Ends an instruction that is not complete.
     pub(super) fn give_up(&mut self) -> Option<(Form, Failure)> {
         let bytes = std::mem::take(&mut self.0);

@@ -1,10 +1,17 @@
 //! State that the threads of an instruction and its operation share: cancellation, the foreground gate,
 //! and the work done.
 
-use super::{EngineOptions, Ticket};
+use super::memory::Account;
+use super::turns::{Turns, Usage};
+use super::{EngineOptions, Ticket, User};
 use crate::outcome::{Failure, Status};
+use crate::scan::StepTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time for which an instruction that has not begun waits for memory of its user.
+const ROOM_WAIT: Duration = Duration::from_secs(10);
 
 /// Work of a job, counted by all its threads.
 #[derive(Default)]
@@ -15,9 +22,19 @@ pub(super) struct Counters {
     pub(super) yielded_ns: AtomicU64,
 }
 
+/// User of an instruction, with the own memory and processor time.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    pub(super) user: User,
+    pub(super) account: Account,
+    pub(super) usage: Arc<Usage>,
+    pub(super) turns: Arc<Turns>,
+}
+
 /// Control of an instruction in execution.
 pub(crate) struct Control {
     pub(super) options: Arc<EngineOptions>,
+    pub(super) share: Share,
     pub(super) ticket: Ticket,
     /// `true` if no more bytes are needed.
     pub(super) stopped: AtomicBool,
@@ -25,13 +42,36 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(options: Arc<EngineOptions>, ticket: Ticket) -> Self {
-        Self { options, ticket, stopped: AtomicBool::new(false), counters: Counters::default() }
+    pub(super) fn new(options: Arc<EngineOptions>, share: Share, ticket: Ticket) -> Self {
+        Self { options, share, ticket, stopped: AtomicBool::new(false), counters: Counters::default() }
     }
 
     /// Configuration of the engine.
     pub(crate) fn options(&self) -> &EngineOptions {
         &self.options
+    }
+
+    /// Memory of the user of the instruction.
+    pub(crate) fn account(&self) -> &Account {
+        &self.share.account
+    }
+
+    /// User of the instruction.
+    pub(crate) fn user(&self) -> User {
+        self.share.user
+    }
+
+    /// Returns `true` if the user has memory to begin an instruction. It holds little until then, so that those that
+    /// wait do not hold up each other.
+    ///
+    /// # Errors
+    /// It has waited for [`ROOM_WAIT`].
+    pub(super) fn has_room(&self, submitted: Instant) -> Result<bool, Failure> {
+        match self.share.account.check_room() {
+            Ok(()) => Ok(true),
+            Err(_) if submitted.elapsed() < ROOM_WAIT => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Bytes of the next read of a source.
@@ -40,7 +80,7 @@ impl Control {
         if foreground.is_recent() { *foreground_chunk_bytes } else { *chunk_bytes }
     }
 
-    /// Waits for foreground requests. A scan that has to stop fails.
+    /// Waits for foreground requests, and for users with less processor time. A scan that has to stop fails.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.pass(&|| self.has_to_stop())
     }
@@ -48,6 +88,15 @@ impl Control {
     /// Fails if the scan has to stop. It does not wait, and so serves while the source is read.
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
         if self.has_to_stop() { Err(cancelled()) } else { Ok(()) }
+    }
+
+    /// Fails if the scan has to stop. In a long step it also waits for users with less processor time: the source is
+    /// not read meanwhile.
+    pub(crate) fn check_within(&self, step: StepTime) -> Result<(), Failure> {
+        if step > StepTime::Short {
+            self.share.turns.pass(&self.share.usage, &|| self.has_to_stop());
+        }
+        self.check_stop()
     }
 
     fn has_to_stop(&self) -> bool {
@@ -65,11 +114,18 @@ impl Control {
             self.counters.yields.fetch_add(1, Ordering::Relaxed);
             self.counters.yielded_ns.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
         }
+        self.share.turns.pass(&self.share.usage, stop);
         if stop() { Err(cancelled()) } else { Ok(()) }
     }
 
-    /// Counts the time of a processor that another thread has used for the instruction.
-    pub(crate) fn count_cpu(&self, ns: u64) {
+    /// Counts the time of a processor that another thread than those of the pool has used for the instruction.
+    pub(crate) fn count_other_cpu(&self, ns: u64) {
+        self.share.usage.add(ns);
+        self.count_cpu(ns);
+    }
+
+    /// Counts the time of a processor.
+    pub(super) fn count_cpu(&self, ns: u64) {
         self.counters.cpu_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
@@ -83,7 +139,14 @@ impl Control {
 impl Control {
     /// Creates the control of an instruction that no engine executes.
     pub(crate) fn of(ticket: &Ticket) -> Self {
-        Self::new(Arc::default(), ticket.clone())
+        Self::of_user(ticket, User::default())
+    }
+
+    /// Creates the control of an instruction of a user that no engine executes.
+    pub(crate) fn of_user(ticket: &Ticket, user: User) -> Self {
+        let turns = Turns::new(1);
+        let share = Share { user, account: Account::unlimited(), usage: turns.usage(user), turns };
+        Self::new(Arc::default(), share, ticket.clone())
     }
 }
 

@@ -18,7 +18,7 @@ use state::{Phase, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use thread::guarded;
+pub(super) use thread::guarded;
 
 pub(super) struct Job<O: Operation> {
     operation: O,
@@ -42,7 +42,9 @@ impl<O: Operation> Job<O> {
     fn begin(&self, role: Role, sequential: bool) -> O::Results {
         let memory = self.request.instruction.memory_bytes;
         let memory = if role == Role::Total { memory } else { memory / self.window() as usize };
-        self.operation.begin(Begin { role, sequential, memory })
+        let account = self.control.account();
+        let account = if role == Role::Total { account.clone() } else { account.ahead() };
+        self.operation.begin(Begin { role, sequential, memory, account })
     }
 
     /// Determines the range and its parts. It runs without the lock of the state.
@@ -203,8 +205,14 @@ impl<O: Operation> Steps for Job<O> {
         state.busy += 1;
         let mut step = Step::Blocked;
         if state.phase == Phase::New && state.failure.is_none() {
-            self.prepare(&mut state);
-            step = Step::Worked;
+            match self.control.has_room(self.submitted) {
+                Ok(true) => {
+                    self.prepare(&mut state);
+                    step = Step::Worked;
+                }
+                Ok(false) => step = Step::Waits,
+                Err(failure) => state.failure = Some(failure),
+            }
         }
         let scanning = state.phase == Phase::Scanning && state.failure.is_none() && !state.restart;
         if scanning && state.next < state.parts && state.next < state.merged + self.window() {

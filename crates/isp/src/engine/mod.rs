@@ -5,22 +5,32 @@ mod job;
 mod memory;
 mod pool;
 mod priority;
+mod queue;
 mod reader;
+mod start;
 mod ticket;
+mod turns;
+mod user;
 
 pub(crate) use control::{Control, cpu_ns};
+#[cfg(test)]
+pub(crate) use memory::Memory as TestMemory;
+pub(crate) use memory::{Account, Charge, make_room};
+pub(crate) use start::Start;
 pub use ticket::Ticket;
+pub use user::User;
 
+use crate::channel::Channels;
 use crate::foreground::Foreground;
-use crate::instructions::{Command, Instruction};
-use crate::outcome::{Failure, Outcome};
+use crate::instructions::Instruction;
+use crate::outcome::Outcome;
 use crate::program::{ProgramLimits, Programs};
-use crate::scan::Operation;
 use crate::source::{Destination, Source};
-use job::Job;
-use memory::ResultMemory;
-use pool::{Pool, Step, Steps};
+use control::Share;
+use memory::Memory;
+use pool::Pool;
 use std::sync::Arc;
+use turns::Turns;
 
 /// Configuration of an engine.
 #[derive(Clone, Debug)]
@@ -40,9 +50,9 @@ pub struct EngineOptions {
     pub inline_bytes: u64,
     /// Maximum length of a line or record in bytes. It is at least `chunk_bytes`.
     pub record_bytes_max: usize,
-    /// Bytes of the results of all instructions that are in execution or have not been read. An instruction
-    /// counts with its limit of memory until it is complete. The default is half of the memory of the machine.
-    pub result_bytes_max: u64,
+    /// Budget of memory in bytes, for all instructions that are in execution or whose results have not been read.
+    /// Half of it is given to them, as they use it, and a user has at most as much as is free. The default is a quarter of the memory of the machine, or of the smallest limit of the control groups of the process.
+    pub memory_bytes_max: u64,
     /// Foreground requests to which the threads yield.
     pub foreground: Arc<Foreground>,
     /// Upper limits of programs.
@@ -59,17 +69,11 @@ impl Default for EngineOptions {
             part_bytes: 4 << 20,
             inline_bytes: 256 << 10,
             record_bytes_max: 1 << 20,
-            result_bytes_max: machine_memory() / 2,
+            memory_bytes_max: memory::machine_budget(),
             foreground: Arc::default(),
             programs: ProgramLimits::default(),
         }
     }
-}
-
-/// Bytes of the memory of the machine.
-fn machine_memory() -> u64 {
-    let info = rustix::system::sysinfo();
-    info.totalram.saturating_mul(info.mem_unit.into())
 }
 
 /// Instruction with the data that it refers to.
@@ -92,7 +96,9 @@ pub struct Engine {
     pool: Arc<Pool>,
     options: Arc<EngineOptions>,
     programs: Arc<Programs>,
-    memory: Arc<ResultMemory>,
+    memory: Arc<Memory>,
+    turns: Arc<Turns>,
+    channels: Arc<Channels>,
 }
 
 impl Default for Engine {
@@ -110,9 +116,12 @@ impl Engine {
         options.foreground_chunk_bytes = options.foreground_chunk_bytes.clamp(1, options.chunk_bytes);
         options.part_bytes = options.part_bytes.max(1);
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
+        let turns = Turns::new(options.threads);
         Self {
-            pool: Pool::new(options.threads, options.niceness, Arc::clone(&options.foreground)),
-            memory: ResultMemory::new(options.result_bytes_max),
+            pool: Pool::new(options.threads, options.niceness, Arc::clone(&options.foreground), &turns),
+            turns,
+            memory: Memory::new(options.memory_bytes_max),
+            channels: Arc::default(),
             options: Arc::new(options),
             programs: Arc::default(),
         }
@@ -130,19 +139,41 @@ impl Engine {
         self.submit(request).wait()
     }
 
-    /// Begins to execute an instruction.
+    /// Begins to execute an instruction of the default user.
     #[must_use]
     pub fn submit(&self, request: Request) -> Ticket {
-        let ticket = match self.memory.reserve(request.instruction.memory_bytes as u64) {
-            Ok(reservation) => Ticket::new(reservation),
+        self.submit_for(User::default(), request)
+    }
+
+    /// Begins to execute an instruction of a user, who has a share of the memory and of the processors.
+    #[must_use]
+    pub fn submit_for(&self, user: User, request: Request) -> Ticket {
+        let account = self.account(user);
+        let ticket = match account.charged(start::held_bytes(&request.instruction)) {
+            Ok(charge) => Ticket::new(charge),
             Err(failure) => return Ticket::completed(Outcome::failed(failure)),
         };
-        let control = Arc::new(Control::new(Arc::clone(&self.options), ticket.clone()));
-        let start = Start { engine: self, control, request };
-        if let Err(failure) = Command::start(start) {
-            ticket.complete(Outcome::failed(failure));
-        }
+        let (usage, turns) = (self.turns.usage(user), Arc::clone(&self.turns));
+        let share = Share { user, account, usage, turns };
+        let control = Arc::new(Control::new(Arc::clone(&self.options), share, ticket.clone()));
+        start::begin(self, control, request);
         ticket
+    }
+
+    /// Memory of a user.
+    pub(crate) fn account(&self, user: User) -> Account {
+        Account::new(&self.memory, user)
+    }
+
+    /// Open command files, by users.
+    pub(crate) fn channels(&self) -> &Arc<Channels> {
+        &self.channels
+    }
+
+    /// Bytes of the budget of memory that are in use.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.used()
     }
 
     /// Cancels all instructions, and waits until their threads have ended. Instructions that are
@@ -155,40 +186,5 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// Start of an instruction whose operation is not yet known.
-pub(crate) struct Start<'a> {
-    engine: &'a Engine,
-    pub(crate) control: Arc<Control>,
-    pub(crate) request: Request,
-}
-
-impl Start<'_> {
-    /// Compiled programs of the engine.
-    pub(crate) fn programs(&self) -> Arc<Programs> {
-        Arc::clone(&self.engine.programs)
-    }
-
-    /// Starts the instruction with its operation.
-    pub(crate) fn with<O: Operation>(self, operation: O) -> Result<(), Failure> {
-        let options = &self.engine.options;
-        let range = self.request.instruction.range.within(self.request.source.len());
-        // A destination may have to wait for requests that the caller's thread answers.
-        let inline = range.end - range.start <= operation.inline_bytes(options.inline_bytes)
-            && self.request.destination.is_none()
-            && !options.foreground.is_active();
-        let job = Arc::new(Job::new(operation, self.request, self.control));
-        if inline {
-            loop {
-                match job.step() {
-                    Step::Worked => {}
-                    Step::Finished => return Ok(()),
-                    Step::Blocked => break,
-                }
-            }
-        }
-        self.engine.pool.add(job)
     }
 }

@@ -1,12 +1,14 @@
 //! Threads, and the jobs that they share.
 
+use super::User;
 use super::control::cancelled;
 use super::priority;
+use super::queue::{Choice, Next, Queue, Taken};
+use super::turns::Turns;
 use crate::foreground::{Foreground, RECENT};
 use crate::outcome::Failure;
 use crate::scan::StepTime;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +20,8 @@ pub(super) enum Step {
     Worked,
     /// Other threads have to finish their parts first.
     Blocked,
+    /// It has not begun, because its user has no memory. It is tried again after a while.
+    Waits,
     /// The job has its outcome.
     Finished,
 }
@@ -42,11 +46,17 @@ const SPARE_THREADS: usize = 16;
 const SPARE_BESIDE_ENDLESS: usize = 8;
 /// Number of them that steps of [`StepTime::Long`] leave to others.
 const SPARE_BESIDE_LONG: usize = 4;
+/// Number of further threads, for users who have none for as long as a step that is stuck: long steps of others
+/// hold up nobody.
+const THREADS_FOR_USERS: usize = 48;
+/// Time after which a job that waits is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(5);
 
 /// Threads and their jobs. If all threads are stuck, another one processes the jobs that have none, so that a few
 /// long steps do not hold up the instructions of others.
 pub(super) struct Pool {
     state: Mutex<State>,
+    turns: Arc<Turns>,
     /// Wakes the usual threads.
     work: Condvar,
     /// Wakes the spare ones.
@@ -56,22 +66,12 @@ pub(super) struct Pool {
     foreground: Arc<Foreground>,
 }
 
-#[derive(Default)]
 struct State {
-    jobs: VecDeque<Entry>,
+    jobs: Queue,
     /// Begin of the step of each thread, by its number.
     begun: Vec<Option<Instant>>,
-    /// Number of changes after which a blocked job may be able to continue.
-    changes: u64,
     handles: Vec<JoinHandle<()>>,
     closing: bool,
-}
-
-struct Entry {
-    job: Arc<dyn Steps>,
-    /// Number of threads in a step of it.
-    threads: usize,
-    time: StepTime,
 }
 
 impl State {
@@ -84,10 +84,7 @@ impl State {
     /// Returns the longest step that a further thread may begin, if `threads` are the usual ones: the others
     /// have to find threads as well.
     fn longest_step(&self, threads: usize) -> StepTime {
-        let busy = |time: StepTime| {
-            let entries = self.jobs.iter().filter(|entry| entry.time >= time);
-            entries.map(|entry| entry.threads).sum::<usize>()
-        };
+        let busy = |time: StepTime| self.jobs.busy(time);
         let most = threads + SPARE_THREADS;
         if busy(StepTime::Long) >= most - SPARE_BESIDE_LONG {
             StepTime::Short
@@ -98,23 +95,22 @@ impl State {
         }
     }
 
-    /// Takes the next job in turn, or the next one that no thread has.
-    fn take(&mut self, without_threads: bool, longest: StepTime) -> Option<Arc<dyn Steps>> {
-        let at = self
-            .jobs
-            .iter()
-            .position(|entry| (!without_threads || entry.threads == 0) && entry.time <= longest)?;
-        let mut entry = self.jobs.remove(at)?;
-        entry.threads += 1;
-        let job = Arc::clone(&entry.job);
-        self.jobs.push_back(entry);
-        Some(job)
-    }
-
-    fn give_back(&mut self, job: &Arc<dyn Steps>) {
-        if let Some(entry) = self.jobs.iter_mut().find(|entry| Arc::ptr_eq(&entry.job, job)) {
-            entry.threads -= 1;
-        }
+    /// Returns the jobs that a thread may take now, beside `usual` ones of which all may work, of `threads`.
+    fn choices(
+        &self,
+        index: usize,
+        (usual, threads): (usize, usize),
+        limit: Duration,
+    ) -> [Option<Choice>; 2] {
+        let longest = self.longest_step(threads);
+        let is_usual = index < usual || self.closing;
+        let busy = self.begun.iter().flatten().count().saturating_sub(self.jobs.for_users());
+        let is_spare = busy < threads + SPARE_THREADS && self.are_stuck(index, limit);
+        // An idle thread would take a job of a user without one as well.
+        let are_busy = self.begun.iter().take(usual).all(Option::is_some);
+        let own = is_usual.then_some(Choice::Usual(longest)).or(is_spare.then_some(Choice::Spare(longest)));
+        let is_free = are_busy && self.jobs.for_users() < THREADS_FOR_USERS;
+        [own, is_free.then_some(Choice::Without(STUCK))]
     }
 }
 
@@ -125,13 +121,24 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(super) fn new(threads: usize, niceness: Option<i32>, foreground: Arc<Foreground>) -> Arc<Self> {
+    pub(super) fn new(
+        threads: usize,
+        niceness: Option<i32>,
+        foreground: Arc<Foreground>,
+        turns: &Arc<Turns>,
+    ) -> Arc<Self> {
         let (work, spare) = (Condvar::new(), Condvar::new());
-        Arc::new(Self { state: Mutex::default(), work, spare, threads, niceness, foreground })
+        let state = Mutex::new(State {
+            jobs: Queue::new(turns),
+            begun: Vec::new(),
+            handles: Vec::new(),
+            closing: false,
+        });
+        Arc::new(Self { state, turns: Arc::clone(turns), work, spare, threads, niceness, foreground })
     }
 
-    /// Adds a job. The first one starts the threads.
-    pub(super) fn add(self: &Arc<Self>, job: Arc<dyn Steps>) -> Result<(), Failure> {
+    /// Adds a job of a user. The first one starts the threads.
+    pub(super) fn add(self: &Arc<Self>, user: User, job: Arc<dyn Steps>) -> Result<(), Failure> {
         let mut state = self.state.lock();
         if state.closing {
             return Err(cancelled());
@@ -146,9 +153,8 @@ impl Pool {
                 Ok(()) => {}
             }
         }
-        let time = job.step_time();
-        state.jobs.push_back(Entry { job, threads: 0, time });
-        state.changes += 1;
+        state.jobs.add(user, job, Instant::now());
+        state.jobs.changes += 1;
         drop(state);
         self.work.notify_all();
         self.spare.notify_all();
@@ -169,7 +175,7 @@ impl Pool {
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closing = true;
-        state.jobs.iter().for_each(|entry| entry.job.cancel());
+        state.jobs.jobs().for_each(|job| job.cancel());
         let handles = std::mem::take(&mut state.handles);
         drop(state);
         self.work.notify_all();
@@ -195,23 +201,24 @@ impl Pool {
                 false => (self.threads, STUCK),
             };
             let is_usual = index < usual || state.closing;
-            if !is_usual && !state.are_stuck(index, limit) {
-                self.wait(&mut state, index, is_usual);
-                continue;
-            }
-            let seen = state.changes;
+            let seen = state.jobs.changes;
             let mut worked = false;
             for _ in 0..state.jobs.len() {
                 // Jobs take turns, so a short one does not wait for the end of a long one.
-                let longest = state.longest_step(self.threads);
-                let Some(job) = state.take(!is_usual, longest) else { break };
-                let step = self.step(&mut state, index, &job);
+                let choices = state.choices(index, (usual, self.threads), limit);
+                let now = Instant::now();
+                let Some(taken) =
+                    choices.into_iter().flatten().find_map(|choice| state.jobs.take(choice, now))
+                else {
+                    break;
+                };
+                let step = self.step(&mut state, index, &taken);
                 match step {
                     Step::Worked => worked = true,
-                    Step::Blocked => continue,
-                    Step::Finished => state.jobs.retain(|entry| !Arc::ptr_eq(&entry.job, &job)),
+                    Step::Blocked | Step::Waits => continue,
+                    Step::Finished => state.jobs.remove(&taken.job, Instant::now()),
                 }
-                state.changes += 1;
+                state.jobs.changes += 1;
                 self.work.notify_all();
                 if state.closing {
                     self.spare.notify_all();
@@ -221,7 +228,7 @@ impl Pool {
             if state.closing && state.jobs.is_empty() {
                 return;
             }
-            if !worked && state.changes == seen {
+            if !worked && state.jobs.changes == seen {
                 self.wait(&mut state, index, is_usual);
             }
         }
@@ -230,7 +237,9 @@ impl Pool {
     /// Waits for work. A thread that works only at times looks again while there are jobs.
     fn wait(&self, state: &mut MutexGuard<'_, State>, index: usize, is_usual: bool) {
         let has_jobs = !state.jobs.is_empty();
-        if index >= self.threads {
+        if is_usual && state.jobs.has_waiting() {
+            self.work.wait_for(state, TRY_AGAIN);
+        } else if index >= self.threads {
             match has_jobs {
                 true => _ = self.spare.wait_for(state, STUCK),
                 false => self.spare.wait(state),
@@ -243,21 +252,28 @@ impl Pool {
     }
 
     /// Processes a part of a job without the lock of the state.
-    fn step(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, index: usize, job: &Arc<dyn Steps>) -> Step {
+    fn step(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, index: usize, taken: &Taken) -> Step {
         // The last thread may get stuck as well.
         let is_last = index + 1 == state.handles.len();
-        if is_last && state.handles.len() < self.threads + SPARE_THREADS && !state.closing {
+        let most = self.threads + SPARE_THREADS + THREADS_FOR_USERS;
+        if is_last && state.handles.len() < most && !state.closing {
             // Without it, other jobs wait.
             let _ = self.start_thread(state);
         }
         if let Some(begun) = state.begun.get_mut(index) {
             *begun = Some(Instant::now());
         }
-        let step = MutexGuard::unlocked(state, || job.step());
+        let step = MutexGuard::unlocked(state, || self.turns.step(&taken.usage, || taken.job.step()));
         if let Some(begun) = state.begun.get_mut(index) {
             *begun = None;
         }
-        state.give_back(job);
+        let now = Instant::now();
+        let next = match step {
+            Step::Worked | Step::Finished => Next::Ready,
+            Step::Blocked => Next::Blocked,
+            Step::Waits => Next::Waits { until: now + TRY_AGAIN },
+        };
+        state.jobs.give_back(taken, next, now);
         step
     }
 }

@@ -1,6 +1,7 @@
 //! Reads of a source in chunks, with cancellation and the foreground gate between them.
 
 use super::control::Control;
+use super::memory::Charge;
 use crate::outcome::{Failure, Status};
 use crate::scan::{Bytes, EachPiece, Head};
 use crate::source::Source;
@@ -55,6 +56,10 @@ impl Bytes for Reader<'_> {
             at = piece_at;
         }
         Ok(())
+    }
+
+    fn charge(&self) -> Charge {
+        self.control.account().charge()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Access to the outcome of a submitted instruction.
 
-use super::memory::Reservation;
-use crate::outcome::Outcome;
+use super::memory::Charge;
+use crate::outcome::{Failure, Outcome};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,8 @@ struct Shared {
 struct State {
     outcome: Option<Arc<Outcome>>,
     callbacks: Vec<Callback>,
-    memory: Option<Reservation>,
+    /// Memory of the instruction, and then of its outcome.
+    memory: Vec<Charge>,
 }
 
 /// Access to the outcome of a submitted instruction. Copies refer to the same instruction.
@@ -35,17 +36,17 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Ticket {
-    /// Creates a ticket of an instruction for whose results memory is reserved.
-    pub(super) fn new(memory: Reservation) -> Self {
+    /// Creates a ticket of an instruction, whose own memory is counted.
+    pub(super) fn new(memory: Charge) -> Self {
         let ticket = Self::default();
-        ticket.0.state.lock().memory = Some(memory);
+        ticket.0.state.lock().memory.push(memory);
         ticket
     }
 
     /// Creates a ticket that is complete.
     pub(crate) fn completed(outcome: Outcome) -> Self {
         let ticket = Self::default();
-        ticket.complete(outcome);
+        ticket.complete(outcome, None);
         ticket
     }
 
@@ -99,24 +100,31 @@ impl Ticket {
         }
     }
 
-    /// Counts further memory of the result until the last copy is dropped.
-    pub(crate) fn count_memory(&self, bytes: u64) {
-        if let Some(memory) = &mut self.0.state.lock().memory {
-            memory.grow(bytes);
-        }
+    /// Replaces the outcome, whose result is not kept, and gives its memory back.
+    pub(crate) fn replace(&self, failure: Failure) -> Arc<Outcome> {
+        let mut state = self.0.state.lock();
+        let outcome = Arc::new(Outcome::failed(failure));
+        let before = (state.outcome.replace(Arc::clone(&outcome)), std::mem::take(&mut state.memory));
+        drop(state);
+        drop(before);
+        outcome
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    pub(super) fn complete(&self, outcome: Outcome) {
+    /// Sets the outcome, with the count of its memory.
+    pub(super) fn complete(&self, outcome: Outcome, memory: Option<Charge>) {
         let mut state = self.0.state.lock();
         if state.outcome.is_some() {
             return;
         }
-        if let Some(memory) = &mut state.memory {
+        // The instruction itself is no longer needed.
+        state.memory.clear();
+        if let Some(mut memory) = memory {
             memory.shrink(outcome.memory_bytes());
+            state.memory.push(memory);
         }
         state.outcome = Some(Arc::new(outcome));
         let callbacks = std::mem::take(&mut state.callbacks);

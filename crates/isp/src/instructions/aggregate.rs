@@ -5,10 +5,10 @@ mod key;
 mod sum;
 
 use super::{Answer, Kind, Report};
-use crate::engine::Start;
+use crate::engine::{Charge, Start};
 use crate::outcome::Failure;
-use crate::records::{Cell, Condition, Decoder, Format, Table};
-use crate::scan::{Begin, Flow, Head, Operation, Role, StepTime, Unit, View};
+use crate::records::{Cell, Condition, Decoder, Format, Table, held_bytes, is_made_quickly};
+use crate::scan::{Begin, Finished, Flow, Head, Operation, Role, StepTime, Unit, View};
 use crate::text::Keys;
 use accumulated::Accumulated;
 use hashbrown::HashMap;
@@ -115,7 +115,15 @@ impl Kind for Aggregate {
         })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        held_bytes(self.compute.len() + self.by.len(), &self.conditions)
+    }
+
+    fn starts_quickly(&self) -> bool {
+        is_made_quickly(self.compute.len() + self.by.len(), &self.conditions)
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         let fields = self.by.iter().chain(self.compute.iter().map(|(_, field)| field)).cloned().collect();
         let table = Table::new(self.format, fields, &self.conditions, &start.control)?;
         let compute = self.compute.iter().map(|(compute, _)| *compute).collect();
@@ -141,6 +149,9 @@ struct Groups {
     used: usize,
     truncated: bool,
     key: Vec<u8>,
+    charge: Charge,
+    /// Memory of exact sums.
+    sums: usize,
 }
 
 struct Group {
@@ -151,21 +162,36 @@ struct Group {
 
 impl Groups {
     /// Number of the group with the current key, which is created if there is memory for it.
-    fn find(&mut self, computations: usize) -> Option<usize> {
+    fn find(&mut self, computations: usize) -> Result<Option<usize>, Failure> {
         if let Some(group) = self.index.get(&self.key) {
-            return Some(*group);
+            return Ok(Some(*group));
         }
         let bytes = GROUP_BYTES + 2 * self.key.len() + computations * COMPUTE_BYTES;
         if self.truncated || self.used + bytes > self.memory {
             self.truncated = true;
-            return None;
+            return Ok(None);
         }
         self.used += bytes;
+        self.count()?;
         let number = self.groups.len();
         self.index.insert(self.key.clone(), number);
         let values = vec![Accumulated::default(); computations];
         self.groups.push(Group { key: self.key.clone(), records: 0, values });
-        Some(number)
+        Ok(Some(number))
+    }
+
+    /// Counts the memory. The tables of groups grow by doubling.
+    fn count(&mut self) -> Result<(), Failure> {
+        self.charge.cover(self.used + self.used / 2 + self.sums)
+    }
+
+    /// Counts what a sum has grown by.
+    fn grown(&mut self, before: usize, after: usize) -> Result<(), Failure> {
+        if after <= before {
+            return Ok(());
+        }
+        self.sums += after - before;
+        self.count()
     }
 }
 
@@ -178,15 +204,19 @@ impl Aggregation {
                 key::encode(&mut groups.key, cell);
             }
         }
-        let Some(number) = groups.find(self.compute.len()) else {
+        let Some(number) = groups.find(self.compute.len())? else {
             return Ok(if groups.total { Flow::Continue } else { Flow::Overflow });
         };
         let group = &mut groups.groups[number];
         group.records += 1;
+        let (mut before, mut after) = (0, 0);
         for ((value, compute), cell) in group.values.iter_mut().zip(&self.compute).zip(&cells[self.by..]) {
             self.table.check_stop()?;
+            before += value.bytes();
             value.add(*compute, cell);
+            after += value.bytes();
         }
+        groups.grown(before, after)?;
         Ok(Flow::Continue)
     }
 }
@@ -219,8 +249,10 @@ impl Operation for Aggregation {
             used: 0,
             truncated: false,
             key: Vec::new(),
+            charge: begin.account.charge(),
+            sums: 0,
         };
-        (self.table.decoder(begin), groups)
+        (self.table.decoder(&begin, 0), groups)
     }
 
     fn view(&self, (decoder, groups): &mut (Decoder, Groups), view: View<'_>) -> Result<Flow, Failure> {
@@ -236,29 +268,36 @@ impl Operation for Aggregation {
         let (total, next) = (&mut total.1, next.1);
         for group in next.groups {
             total.key.clone_from(&group.key);
-            let Some(number) = total.find(self.compute.len()) else { continue };
+            let Some(number) = total.find(self.compute.len())? else { continue };
             let into = &mut total.groups[number];
             into.records += group.records;
+            let (mut before, mut after) = (0, 0);
             for (value, next) in into.values.iter_mut().zip(&group.values) {
+                before += value.bytes();
                 value.merge(next);
+                after += value.bytes();
             }
+            total.grown(before, after)?;
         }
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, (decoder, mut groups): (Decoder, Groups)) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, (decoder, mut groups): (Decoder, Groups)) -> Result<Finished, Failure> {
         if self.by == 0 {
             // Without `by`, no records are a group as well.
             groups.key.clear();
-            groups.find(self.compute.len());
+            groups.find(self.compute.len())?;
         }
+        // Its memory serves the answer, which has the texts of the keys once.
+        drop(std::mem::take(&mut groups.index));
         let answer = |group: Group| GroupAnswer {
             by: key::decode(&group.key),
             records: group.records,
             values: group.values.into_iter().zip(&self.compute).map(|(value, f)| value.value(*f)).collect(),
         };
-        let truncated = groups.truncated;
+        let (truncated, charge) = (groups.truncated, groups.charge);
         let groups = groups.groups.into_iter().map(answer).collect();
-        Ok((Answer::Aggregate(AggregateAnswer { groups, invalid: decoder.invalid }), truncated))
+        let answer = Answer::Aggregate(AggregateAnswer { groups, invalid: decoder.invalid });
+        Ok(Finished::new(answer, truncated, charge))
     }
 }

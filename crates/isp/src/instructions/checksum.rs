@@ -3,7 +3,7 @@
 use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
-use crate::scan::{Begin, Flow, Operation, Unit, View};
+use crate::scan::{Begin, Finished, Flow, Operation, Unit, View};
 use crate::text::Keys;
 use crc_fast::CrcAlgorithm;
 use serde::Serialize;
@@ -73,7 +73,7 @@ impl Kind for Checksum {
         Ok(Self { algorithm: keys.one_of("checksum", value, &Algorithm::NAMES)? })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn start(&self, start: Start) -> Result<(), Failure> {
         start.with(Summing { algorithm: self.algorithm })
     }
 }
@@ -155,7 +155,7 @@ impl Operation for Summing {
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, total: Sum) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, total: Sum) -> Result<Finished, Failure> {
         let checksum = match (&total.state, self.algorithm) {
             (State::Sha256(hash), _) => hex(&hash.clone().finalize()),
             (State::Xxh3(hash), _) => format!("{:016x}", hash.finish()),
@@ -164,7 +164,7 @@ impl Operation for Summing {
             _ => format!("{:016x}", total.crc()),
         };
         let answer = ChecksumAnswer { algorithm: self.algorithm, checksum, bytes: total.bytes };
-        Ok((Answer::Checksum(answer), false))
+        Ok(Finished::small(Answer::Checksum(answer)))
     }
 }
 

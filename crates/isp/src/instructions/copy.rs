@@ -2,10 +2,10 @@
 
 use super::filter::matching_lines;
 use super::{Answer, Kind, Report};
-use crate::engine::{Control, Start};
-use crate::matcher::{Matcher, Pattern};
+use crate::engine::{Charge, Control, Start};
+use crate::matcher::{Expressions, Matcher, Pattern};
 use crate::outcome::{Failure, Status};
-use crate::scan::{Begin, Flow, Operation, Role, StepTime, Unit, View};
+use crate::scan::{Begin, Finished, Flow, Operation, Role, StepTime, Unit, View};
 use crate::source::{Destination, Target};
 use crate::text::Keys;
 use serde::Serialize;
@@ -71,7 +71,15 @@ impl Kind for Copy {
         })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        self.pattern.held_bytes()
+    }
+
+    fn starts_quickly(&self) -> bool {
+        self.pattern.compiles_quickly()
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         if let RecordUnit::Blocks(size) = self.unit
             && !(1..=BLOCK_BYTES_MAX).contains(&size)
         {
@@ -86,11 +94,13 @@ impl Kind for Copy {
             return Err(Failure::new(Status::NotFound, format!("there is no file {} to write", self.to)));
         };
         check_end(&*destination, &self.to, self.at, 0)?;
-        let matcher = match self.unit {
-            RecordUnit::Lines => Matcher::of_lines(&self.pattern)?,
-            RecordUnit::Blocks(_) => Matcher::of_texts(&self.pattern)?,
-        };
         let control = Arc::clone(&start.control);
+        let matcher = match self.unit {
+            RecordUnit::Lines => Matcher::of_lines(&self.pattern, control.account())?,
+            RecordUnit::Blocks(_) => {
+                Matcher::of_texts(&self.pattern, Expressions::new(control.account(), 1))?
+            }
+        };
         start.with(Copying { matcher, destination, copy: self.clone(), control })
     }
 }
@@ -124,6 +134,7 @@ struct Copied {
     ends: Vec<usize>,
     records: u64,
     written: u64,
+    charge: Charge,
 }
 
 impl Copying {
@@ -135,6 +146,8 @@ impl Copying {
         if copied.records >= self.limit() {
             return Ok(Flow::Done);
         }
+        let used = copied.buffer.len() + copied.ends.len() * size_of::<usize>() + record.len();
+        copied.charge.cover(used)?;
         copied.buffer.extend_from_slice(record);
         copied.records += 1;
         if copied.role == Role::Part {
@@ -194,12 +207,13 @@ impl Operation for Copying {
             ends: Vec::new(),
             records: 0,
             written: 0,
+            charge: begin.account.charge(),
         }
     }
 
     fn view(&self, copied: &mut Copied, view: View<'_>) -> Result<Flow, Failure> {
         let mut flow = Ok(Flow::Continue);
-        let check = || self.control.check_stop();
+        let check = || self.control.check_within(self.matcher.step_time());
         match self.copy.unit {
             RecordUnit::Lines => {
                 matching_lines(&self.matcher, self.copy.invert, view.bytes, &check, &mut |line| {
@@ -233,8 +247,8 @@ impl Operation for Copying {
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, mut total: Copied) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, mut total: Copied) -> Result<Finished, Failure> {
         self.write(&mut total)?;
-        Ok((Answer::Copy(CopyAnswer { records: total.records, bytes: total.written }), false))
+        Ok(Finished::small(Answer::Copy(CopyAnswer { records: total.records, bytes: total.written })))
     }
 }

@@ -1,10 +1,10 @@
 //! Lines that match a pattern.
 
 use super::{Answer, Kind, Report};
-use crate::engine::{Control, Start};
+use crate::engine::{Charge, Control, Start, make_room};
 use crate::matcher::{Check, Matcher, Pattern, without_line_feed};
 use crate::outcome::Failure;
-use crate::scan::{Begin, Flow, Operation, Role, StepTime, Unit, View};
+use crate::scan::{Begin, Finished, Flow, Operation, Role, StepTime, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,10 +45,18 @@ impl Kind for Filter {
         Ok(Self { pattern, invert: keys.flag("invert")?, limit: keys.number("limit")? })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        self.pattern.held_bytes()
+    }
+
+    fn starts_quickly(&self) -> bool {
+        self.pattern.compiles_quickly()
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         let control = Arc::clone(&start.control);
         start.with(Search {
-            matcher: Matcher::of_lines(&self.pattern)?,
+            matcher: Matcher::of_lines(&self.pattern, control.account())?,
             invert: self.invert,
             limit: self.limit.unwrap_or(u64::MAX),
             control,
@@ -103,11 +111,20 @@ pub(super) struct Collected {
     pub(super) truncated: bool,
     role: Role,
     memory: usize,
+    pub(super) charge: Charge,
 }
 
 impl Collected {
-    pub(super) fn new(begin: Begin) -> Self {
-        Self { records: 0, bytes: Vec::new(), truncated: false, role: begin.role, memory: begin.memory }
+    pub(super) fn new(begin: &Begin) -> Self {
+        let charge = begin.account.charge();
+        Self {
+            records: 0,
+            bytes: Vec::new(),
+            truncated: false,
+            role: begin.role,
+            memory: begin.memory,
+            charge,
+        }
     }
 
     pub(super) fn is_part(&self) -> bool {
@@ -119,38 +136,53 @@ impl Collected {
     }
 
     /// Adds a record of bytes that `write` appends. It is removed again if it exceeds the memory.
-    pub(super) fn add(&mut self, limit: u64, write: impl FnOnce(&mut Vec<u8>)) -> Flow {
+    pub(super) fn add(
+        &mut self,
+        limit: u64,
+        write: impl FnOnce(&mut Vec<u8>, &mut Charge) -> Result<(), Failure>,
+    ) -> Result<Flow, Failure> {
         if self.records >= limit {
-            return Flow::Done;
+            return Ok(Flow::Done);
         }
         let before = self.bytes.len();
-        write(&mut self.bytes);
+        write(&mut self.bytes, &mut self.charge)?;
         if self.bytes.len() > self.memory {
             self.bytes.truncate(before);
             self.truncated = true;
-            return if self.role == Role::Part { Flow::Overflow } else { Flow::Done };
+            return Ok(if self.role == Role::Part { Flow::Overflow } else { Flow::Done });
         }
+        self.charge.cover(self.bytes.len())?;
         self.records += 1;
-        if self.records >= limit { Flow::Done } else { Flow::Continue }
+        Ok(if self.records >= limit { Flow::Done } else { Flow::Continue })
+    }
+
+    /// Adds a record.
+    pub(super) fn add_bytes(&mut self, limit: u64, record: &[u8]) -> Result<Flow, Failure> {
+        self.add(limit, |bytes, _| {
+            bytes.extend_from_slice(record);
+            Ok(())
+        })
     }
 
     /// Appends the lines of the next part.
-    pub(super) fn append_lines(&mut self, next: &Self, limit: u64) -> Flow {
+    pub(super) fn append_lines(&mut self, next: &Self, limit: u64) -> Result<Flow, Failure> {
         let mut rest = &next.bytes[..];
         let fits = self.bytes.len() + rest.len() <= self.memory && self.records + next.records <= limit;
         if fits {
+            self.charge.cover(self.bytes.len() + rest.len())?;
+            make_room(&mut self.bytes, rest.len());
             self.bytes.extend_from_slice(rest);
             self.records += next.records;
-            return if self.records >= limit { Flow::Done } else { Flow::Continue };
+            return Ok(if self.records >= limit { Flow::Done } else { Flow::Continue });
         }
         while let Some(line_feed) = memchr::memchr(b'\n', rest) {
             let (line, others) = rest.split_at(line_feed + 1);
-            if self.add(limit, |bytes| bytes.extend_from_slice(line)) == Flow::Done {
-                return Flow::Done;
+            if self.add_bytes(limit, line)? == Flow::Done {
+                return Ok(Flow::Done);
             }
             rest = others;
         }
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 
@@ -170,28 +202,30 @@ impl Operation for Search {
     }
 
     fn begin(&self, begin: Begin) -> Collected {
-        Collected::new(begin)
+        Collected::new(&begin)
     }
 
     fn view(&self, lines: &mut Collected, view: View<'_>) -> Result<Flow, Failure> {
-        let mut flow = Flow::Continue;
-        let check = || self.control.check_stop();
+        let mut flow = Ok(Flow::Continue);
+        make_room(&mut lines.bytes, view.bytes.len() + 1);
+        let check = || self.control.check_within(self.matcher.step_time());
         matching_lines(&self.matcher, self.invert, view.bytes, &check, &mut |line| {
-            flow = lines.add(self.limit, |bytes| {
+            flow = lines.add(self.limit, |bytes, _| {
                 bytes.extend_from_slice(without_line_feed(line));
                 bytes.push(b'\n');
+                Ok(())
             });
-            flow == Flow::Continue
+            flow == Ok(Flow::Continue)
         })?;
-        Ok(flow)
+        flow
     }
 
     fn merge(&self, total: &mut Collected, next: Collected) -> Result<Flow, Failure> {
-        Ok(total.append_lines(&next, self.limit))
+        total.append_lines(&next, self.limit)
     }
 
-    fn finish(&self, total: Collected) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, total: Collected) -> Result<Finished, Failure> {
         let answer = FilterAnswer { lines: total.records, payload: total.bytes };
-        Ok((Answer::Filter(answer), total.truncated))
+        Ok(Finished::new(Answer::Filter(answer), total.truncated, total.charge))
     }
 }

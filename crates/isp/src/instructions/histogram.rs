@@ -5,8 +5,8 @@ mod bins;
 use super::{Answer, Kind, Report};
 use crate::engine::Start;
 use crate::outcome::Failure;
-use crate::records::{Cell, Condition, Decoder, Format, Table};
-use crate::scan::{Begin, Flow, Head, Operation, StepTime, Unit, View};
+use crate::records::{Cell, Condition, Decoder, Format, Table, held_bytes, is_made_quickly};
+use crate::scan::{Begin, Finished, Flow, Head, Operation, StepTime, Unit, View};
 use crate::text::Keys;
 use bins::{Bins, Place};
 use serde::Serialize;
@@ -52,7 +52,11 @@ pub struct HistogramAnswer {
     pub invalid: u64,
 }
 
-impl Report for HistogramAnswer {}
+impl Report for HistogramAnswer {
+    fn bytes(&self) -> usize {
+        size_of_val(&self.bins[..])
+    }
+}
 
 impl Kind for Histogram {
     const NAME: &'static str = "histogram";
@@ -80,7 +84,21 @@ impl Kind for Histogram {
         Ok(Self::Field { field, low, high, bins, format, conditions })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Bytes => 0,
+            Self::Field { conditions, .. } => held_bytes(1, conditions),
+        }
+    }
+
+    fn starts_quickly(&self) -> bool {
+        match self {
+            Self::Bytes => true,
+            Self::Field { conditions, .. } => is_made_quickly(1, conditions),
+        }
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         match self {
             Self::Bytes => start.with(OfBytes),
             Self::Field { field, low, high, bins, format, conditions } => {
@@ -133,8 +151,8 @@ impl Operation for OfBytes {
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, total: Box<[u64; 256]>) -> Result<(Answer, bool), Failure> {
-        Ok((Answer::Histogram(answer(total.to_vec())), false))
+    fn finish(&self, total: Box<[u64; 256]>) -> Result<Finished, Failure> {
+        Ok(Finished::small(Answer::Histogram(answer(total.to_vec()))))
     }
 }
 
@@ -176,7 +194,8 @@ impl Operation for OfField {
     }
 
     fn begin(&self, begin: Begin) -> Self::Results {
-        (self.table.decoder(begin), answer(vec![0; self.bins.number()]))
+        let decoder = self.table.decoder(&begin, size_of::<u64>() * self.bins.number());
+        (decoder, answer(vec![0; self.bins.number()]))
     }
 
     fn view(&self, (decoder, counts): &mut Self::Results, view: View<'_>) -> Result<Flow, Failure> {
@@ -197,8 +216,8 @@ impl Operation for OfField {
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, (decoder, mut counts): Self::Results) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, (decoder, mut counts): Self::Results) -> Result<Finished, Failure> {
         counts.invalid = decoder.invalid;
-        Ok((Answer::Histogram(counts), false))
+        Ok(Finished::new(Answer::Histogram(counts), false, decoder.charge))
     }
 }

@@ -37,7 +37,17 @@ pub(crate) trait Kind: Sized {
     fn parse(value: &Value, keys: &mut Keys<'_>) -> Result<Self, Failure>;
 
     /// Starts the operation.
-    fn start(&self, start: Start<'_>) -> Result<(), Failure>;
+    fn start(&self, start: Start) -> Result<(), Failure>;
+
+    /// Memory of the instruction in bytes, as far as it grows with its length.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// Returns `true` if the start takes at most about a millisecond.
+    fn starts_quickly(&self) -> bool {
+        true
+    }
 }
 
 /// Results of an instruction: values for the JSON form, and bytes.
@@ -96,8 +106,22 @@ macro_rules! instructions {
                 }
             }
 
+            /// Memory of the instruction in bytes, as far as it grows with its length.
+            pub(crate) fn held_bytes(&self) -> usize {
+                match self {
+                    $(Self::$kind(kind) => kind.held_bytes(),)*
+                }
+            }
+
+            /// Returns `true` if the start takes at most about a millisecond.
+            pub(crate) fn starts_quickly(&self) -> bool {
+                match self {
+                    $(Self::$kind(kind) => kind.starts_quickly(),)*
+                }
+            }
+
             /// Starts the operation of an instruction.
-            pub(crate) fn start(start: Start<'_>) -> Result<(), Failure> {
+            pub(crate) fn start(start: Start) -> Result<(), Failure> {
                 match start.request.instruction.command.clone() {
                     $(Self::$kind(kind) => kind.start(start),)*
                 }

@@ -1,10 +1,12 @@
 //! Programs of users, in WebAssembly.
 
 use super::{Answer, Kind, Report};
-use crate::engine::{Control, Start};
+use crate::engine::{Charge, Control, Start};
 use crate::outcome::{Failure, Status};
-use crate::program::{Budget, Compiled, Conditions, FUEL_MAX, Instance, Programs, Running, Stop, ViewUnit};
-use crate::scan::{Begin, Flow, Head, Operation, StepTime, Unit, View};
+use crate::program::{
+    Budget, Compiled, Conditions, FUEL_MAX, Instance, Loaded, Programs, Running, Stop, ViewUnit,
+};
+use crate::scan::{Begin, Finished, Flow, Head, Operation, StepTime, Unit, View};
 use crate::source::{Source, Target};
 use crate::text::Keys;
 use serde::Serialize;
@@ -83,7 +85,12 @@ impl Kind for Program {
         })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        let module = if let Module::Bytes(bytes) = &self.module { 2 * bytes.len() } else { 0 };
+        module + 2 * self.argument.as_ref().map_or(0, Vec::len)
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         let limits = &start.control.options().programs;
         let grant = limits.grant(start.request.instruction.memory_bytes, self.fuel, self.time_ms)?;
         let module: Arc<dyn Source> = match (&self.module, &start.request.module) {
@@ -127,6 +134,7 @@ struct Prepared {
     was_compiled: bool,
     conditions: Conditions,
     load_ns: u64,
+    _charge: Charge,
 }
 
 /// Results of a program.
@@ -141,7 +149,7 @@ enum Progress {
     /// Instance that processes bytes.
     Active(Box<Instance>),
     /// Results of a part whose instance has ended.
-    Ended { output: Vec<u8>, state: Vec<u8>, done: bool },
+    Ended { output: Vec<u8>, state: Vec<u8>, done: bool, _charge: Charge },
 }
 
 impl Execution {
@@ -152,7 +160,7 @@ impl Execution {
 
     fn instance<'a>(&self, run: &'a mut Run) -> Result<&'a mut Instance, Stop> {
         if matches!(run.state, Progress::New) {
-            run.state = Progress::Active(Box::new(self.create(run.begin)?));
+            run.state = Progress::Active(Box::new(self.create(&run.begin)?));
         }
         match &mut run.state {
             Progress::Active(instance) => Ok(instance),
@@ -162,7 +170,7 @@ impl Execution {
         }
     }
 
-    fn create(&self, begin: Begin) -> Result<Instance, Stop> {
+    fn create(&self, begin: &Begin) -> Result<Instance, Stop> {
         let prepared = self.prepared()?;
         Instance::new(&prepared.compiled, &prepared.conditions, begin, self.argument.as_deref())
     }
@@ -193,7 +201,8 @@ impl Execution {
         if output.len() + state.len() > run.begin.memory {
             return Err(Stop::Overflow);
         }
-        run.state = Progress::Ended { output, state, done };
+        let charge = run.begin.account.charged(output.len() + state.len())?;
+        run.state = Progress::Ended { output, state, done, _charge: charge };
         Ok(())
     }
 }
@@ -246,8 +255,8 @@ impl Operation for Execution {
         let began = Instant::now();
         let counts_fuel = self.budget.grant().fuel.is_some();
         let bytes_max = self.control.options().programs.module_bytes_max;
-        let (compiled, was_compiled) =
-            self.programs.load(&self.control, &*self.module, counts_fuel, bytes_max)?;
+        let loaded = self.programs.load(&self.control, &*self.module, counts_fuel, bytes_max)?;
+        let Loaded { compiled, was_compiled, charge } = loaded;
         if self.argument.is_some() && !compiled.takes_argument {
             return Err(Failure::invalid(
                 "the program takes no \"argument\": it does not export the function \"start\"",
@@ -260,7 +269,7 @@ impl Operation for Execution {
             budget: Arc::clone(&self.budget),
         };
         let load_ns = began.elapsed().as_nanos() as u64;
-        let _ = self.prepared.set(Prepared { compiled, was_compiled, conditions, load_ns });
+        let _ = self.prepared.set(Prepared { compiled, was_compiled, conditions, load_ns, _charge: charge });
         Ok(())
     }
 
@@ -283,7 +292,7 @@ impl Operation for Execution {
     }
 
     fn merge(&self, total: &mut Run, next: Run) -> Result<Flow, Failure> {
-        let Progress::Ended { output, state, done } = next.state else {
+        let Progress::Ended { output, state, done, _charge } = next.state else {
             return Err(Failure::new(
                 Status::Internal,
                 "a part of the program has no results; please report it",
@@ -293,18 +302,19 @@ impl Operation for Execution {
         flow(merged.map(|whole| if done || !whole { Flow::Done } else { Flow::Continue }))
     }
 
-    fn finish(&self, total: Run) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, total: Run) -> Result<Finished, Failure> {
         let ended = match total.state {
             Progress::Active(instance) => instance.finish(),
             // No byte is in the range.
-            _ => self.create(total.begin).and_then(Instance::finish),
+            _ => self.create(&total.begin).and_then(Instance::finish),
         };
-        let (payload, truncated) = ended.map_err(|stop| match stop {
+        let (payload, truncated, charge) = ended.map_err(|stop| match stop {
             Stop::Failure(failure) => failure,
             Stop::Overflow => Failure::new(Status::Internal, "results exceed their memory; please report it"),
         })?;
         let (fuel_used, prepared) = (self.budget.fuel_used(), self.prepared()?);
         let (compiled, load_ns) = (prepared.was_compiled, prepared.load_ns);
-        Ok((Answer::Program(ProgramAnswer { fuel_used, compiled, load_ns, payload }), truncated))
+        let answer = ProgramAnswer { fuel_used, compiled, load_ns, payload };
+        Ok(Finished::new(Answer::Program(answer), truncated, charge))
     }
 }

@@ -1,10 +1,11 @@
 //! Matches of a regular expression: counts, and the first positions.
 
+use super::words::INLINE_POSITIONS;
 use super::{Answer, Kind, Report};
-use crate::engine::{Control, Start};
-use crate::matcher::{Matcher, Pattern, without_line_feed};
+use crate::engine::{Charge, Control, Start};
+use crate::matcher::{Matcher, Pattern, is_quick_to_compile, without_line_feed};
 use crate::outcome::Failure;
-use crate::scan::{Begin, Flow, Operation, Role, StepTime, Unit, View};
+use crate::scan::{Begin, Finished, Flow, Operation, Role, StepTime, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
@@ -50,9 +51,17 @@ impl Kind for Regex {
         Ok(Self { regex, positions: keys.size("positions")?.unwrap_or(0) })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
-        let matcher = Matcher::of_lines(&Pattern::Regex(self.regex.clone()))?;
+    fn held_bytes(&self) -> usize {
+        self.regex.len()
+    }
+
+    fn starts_quickly(&self) -> bool {
+        is_quick_to_compile(&self.regex)
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         let control = Arc::clone(&start.control);
+        let matcher = Matcher::of_lines(&Pattern::Regex(self.regex.clone()), control.account())?;
         start.with(Search { matcher, positions: self.positions, control })
     }
 }
@@ -70,18 +79,20 @@ struct Found {
     /// Number of positions for which there is memory.
     max: usize,
     overflow: bool,
+    charge: Charge,
 }
 
 impl Found {
-    fn add(&mut self, at: u64, wanted: usize) {
+    fn add(&mut self, at: u64, wanted: usize) -> Result<(), Failure> {
         if self.answer.count < wanted as u64 {
             if self.answer.positions.len() < self.max {
-                self.answer.positions.push(at);
+                self.charge.push(&mut self.answer.positions, at)?;
             } else {
                 self.overflow = true;
             }
         }
         self.answer.count += 1;
+        Ok(())
     }
 }
 
@@ -98,23 +109,31 @@ impl Operation for Search {
     }
 
     fn inline_bytes(&self, usual: u64) -> u64 {
+        if self.positions > INLINE_POSITIONS {
+            return 0;
+        }
         self.matcher.inline_bytes(usual.min(INLINE_BYTES))
     }
 
     fn begin(&self, begin: Begin) -> Found {
         let answer = RegexAnswer { count: 0, lines: 0, positions: Vec::new() };
-        Found { answer, role: begin.role, max: begin.memory / size_of::<u64>(), overflow: false }
+        let (max, charge) = (begin.memory / size_of::<u64>(), begin.account.charge());
+        Found { answer, role: begin.role, max, overflow: false, charge }
     }
 
     fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
         let mut from = 0;
-        let check = || self.control.check_stop();
+        let check = || self.control.check_within(StepTime::Long);
+        let mut added = Ok(());
         while let Some((begin, end)) = self.matcher.next_line(view.bytes, from, &check)? {
             found.answer.lines += 1;
             let line = without_line_feed(&view.bytes[begin..end]);
             self.matcher.matches(line, &check, |range| {
-                found.add(view.at + (begin + range.start) as u64, self.positions);
+                if added.is_ok() {
+                    added = found.add(view.at + (begin + range.start) as u64, self.positions);
+                }
             })?;
+            added.clone()?;
             from = end;
         }
         Ok(if found.overflow && found.role == Role::Part { Flow::Overflow } else { Flow::Continue })
@@ -123,13 +142,13 @@ impl Operation for Search {
     fn merge(&self, total: &mut Found, next: Found) -> Result<Flow, Failure> {
         let counts = (total.answer.count + next.answer.count, total.answer.lines + next.answer.lines);
         for at in next.answer.positions {
-            total.add(at, self.positions);
+            total.add(at, self.positions)?;
         }
         (total.answer.count, total.answer.lines) = counts;
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, total: Found) -> Result<(Answer, bool), Failure> {
-        Ok((Answer::Regex(total.answer), total.overflow))
+    fn finish(&self, total: Found) -> Result<Finished, Failure> {
+        Ok(Finished::new(Answer::Regex(total.answer), total.overflow, total.charge))
     }
 }

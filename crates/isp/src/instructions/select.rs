@@ -2,10 +2,10 @@
 
 use super::filter::Collected;
 use super::{Answer, Kind, Report};
-use crate::engine::Start;
+use crate::engine::{Start, make_room};
 use crate::outcome::Failure;
-use crate::records::{Condition, Decoder, Format, Record, Table};
-use crate::scan::{Begin, Flow, Head, Operation, StepTime, Unit, View};
+use crate::records::{Condition, Decoder, Format, Record, Table, held_bytes, is_made_quickly};
+use crate::scan::{Begin, Finished, Flow, Head, Operation, StepTime, Unit, View};
 use crate::text::Keys;
 use serde::Serialize;
 use serde_json::Value;
@@ -53,7 +53,15 @@ impl Kind for Select {
         })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        held_bytes(self.fields.len(), &self.conditions)
+    }
+
+    fn starts_quickly(&self) -> bool {
+        is_made_quickly(self.fields.len(), &self.conditions)
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         if self.fields.is_empty() {
             return Err(Failure::invalid("\"select\" needs at least one field"));
         }
@@ -85,16 +93,20 @@ struct End {
 
 impl Selection {
     /// Adds a record.
-    fn add(&self, lines: &mut Collected, ends: &mut Vec<End>, record: &Record<'_>) -> Flow {
+    fn add(&self, lines: &mut Collected, ends: &mut Vec<End>, record: &Record<'_>) -> Result<Flow, Failure> {
         let max = lines.memory();
-        let flow = lines.add(self.limit, |line| self.table.write(line, record.cells, self.fields, max));
+        let flow = lines.add(self.limit, |line, charge| {
+            self.table.write(line, charge, record.cells, (self.fields, max))
+        })?;
         if lines.is_part() {
             ends.push(End { bytes: lines.bytes.len(), invalid: record.invalid });
-            if ends.len() * size_of::<End>() > max {
-                return Flow::Overflow;
+            let bytes = ends.len() * size_of::<End>();
+            if bytes > max {
+                return Ok(Flow::Overflow);
             }
+            lines.charge.cover(lines.bytes.len() + bytes)?;
         }
-        flow
+        Ok(flow)
     }
 }
 
@@ -118,24 +130,26 @@ impl Operation for Selection {
     }
 
     fn begin(&self, begin: Begin) -> Selected {
-        Selected { decoder: self.table.decoder(begin), lines: Collected::new(begin), ends: Vec::new() }
+        let (decoder, lines) = (self.table.decoder(&begin, 0), Collected::new(&begin));
+        Selected { decoder, lines, ends: Vec::new() }
     }
 
     fn view(&self, selected: &mut Selected, view: View<'_>) -> Result<Flow, Failure> {
         let Selected { decoder, lines, ends } = selected;
-        self.table.view(decoder, view, &mut |record| Ok(self.add(lines, ends, record)))
+        make_room(&mut lines.bytes, view.bytes.len());
+        self.table.view(decoder, view, &mut |record| self.add(lines, ends, record))
     }
 
     fn end_of_part(&self, selected: &mut Selected) -> Result<Flow, Failure> {
         let Selected { decoder, lines, ends } = selected;
-        self.table.end_of_part(decoder, &mut |record| Ok(self.add(lines, ends, record)))
+        self.table.end_of_part(decoder, &mut |record| self.add(lines, ends, record))
     }
 
     fn merge(&self, total: &mut Selected, next: Selected) -> Result<Flow, Failure> {
         let mut begin = 0;
         for End { bytes: end, invalid } in next.ends {
             let record = &next.lines.bytes[begin..end];
-            if total.lines.add(self.limit, |bytes| bytes.extend_from_slice(record)) == Flow::Done {
+            if total.lines.add_bytes(self.limit, record)? == Flow::Done {
                 // As if the scan had ended with this record.
                 total.decoder.invalid += invalid;
                 return Ok(Flow::Done);
@@ -146,9 +160,9 @@ impl Operation for Selection {
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, total: Selected) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, total: Selected) -> Result<Finished, Failure> {
         let Selected { decoder, lines, .. } = total;
         let answer = SelectAnswer { records: lines.records, invalid: decoder.invalid, payload: lines.bytes };
-        Ok((Answer::Select(answer), lines.truncated))
+        Ok(Finished::new(Answer::Select(answer), lines.truncated, lines.charge))
     }
 }

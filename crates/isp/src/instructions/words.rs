@@ -1,13 +1,16 @@
 //! Occurrences of words: counts, and the first positions of each word.
 
 use super::{Answer, Kind, Report};
-use crate::engine::Start;
+use crate::engine::{Charge, Start};
 use crate::outcome::Failure;
-use crate::scan::{Begin, Flow, Operation, Role, Unit, View};
+use crate::scan::{Begin, Finished, Flow, Operation, Role, Unit, View};
 use crate::search::{Searcher, WORD_BYTES_MAX, WORDS_MAX};
 use crate::text::Keys;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+/// Largest number of positions of each word that the caller's thread finds itself. Their text takes longer.
+pub(super) const INLINE_POSITIONS: usize = 1000;
 
 /// Counts the occurrences of words, and locates the first ones of each word.
 ///
@@ -88,7 +91,11 @@ impl Kind for Words {
         Ok(Self { words, positions: keys.size("positions")?.unwrap_or(0) })
     }
 
-    fn start(&self, start: Start<'_>) -> Result<(), Failure> {
+    fn held_bytes(&self) -> usize {
+        self.words.iter().map(|word| 4 * word.len() + 64).sum()
+    }
+
+    fn start(&self, start: Start) -> Result<(), Failure> {
         Self::check(&self.words)?;
         start.with(Search { searcher: Searcher::new(&self.words), words: self.clone() })
     }
@@ -106,6 +113,9 @@ struct Found {
     /// Number of positions of each word for which there is memory.
     max: usize,
     overflow: bool,
+    charge: Charge,
+    /// Refusal of memory for a position.
+    refused: Option<Failure>,
 }
 
 impl Found {
@@ -114,12 +124,18 @@ impl Found {
         let (count, positions) = &mut self.words[word];
         if *count < wanted {
             if positions.len() < self.max {
-                positions.push(at);
+                if let Err(failure) = self.charge.push(positions, at) {
+                    self.refused = Some(failure);
+                }
             } else {
                 self.overflow = true;
             }
         }
         *count += 1;
+    }
+
+    fn check(&mut self) -> Result<(), Failure> {
+        self.refused.take().map_or(Ok(()), Err)
     }
 }
 
@@ -130,16 +146,22 @@ impl Operation for Search {
         Unit::Positions { overlap: self.searcher.longest().saturating_sub(1) }
     }
 
+    fn inline_bytes(&self, usual: u64) -> u64 {
+        if self.words.positions <= INLINE_POSITIONS { usual } else { 0 }
+    }
+
     fn begin(&self, begin: Begin) -> Found {
         let number = self.words.words.len();
         let max = begin.memory / size_of::<u64>() / number;
-        Found { words: vec![(0, Vec::new()); number], role: begin.role, max, overflow: false }
+        let (words, charge) = (vec![(0, Vec::new()); number], begin.account.charge());
+        Found { words, role: begin.role, max, overflow: false, charge, refused: None }
     }
 
     fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
         let wanted = self.words.positions as u64;
         self.searcher
             .search(view.bytes, view.starts, |word, at| found.add(word, view.at + at as u64, wanted));
+        found.check()?;
         Ok(if found.overflow && found.role == Role::Part { Flow::Overflow } else { Flow::Continue })
     }
 
@@ -151,12 +173,13 @@ impl Operation for Search {
             }
             total.words[word].0 = count;
         }
+        total.check()?;
         Ok(Flow::Continue)
     }
 
-    fn finish(&self, total: Found) -> Result<(Answer, bool), Failure> {
+    fn finish(&self, total: Found) -> Result<Finished, Failure> {
         let words = self.words.words.iter().cloned().zip(total.words);
         let words = words.map(|(word, (count, positions))| WordAnswer { word, count, positions }).collect();
-        Ok((Answer::Words(WordsAnswer { words }), total.overflow))
+        Ok(Finished::new(Answer::Words(WordsAnswer { words }), total.overflow, total.charge))
     }
 }

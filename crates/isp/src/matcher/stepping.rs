@@ -3,9 +3,10 @@
 //! The engines of the library search a whole text in one call. In the worst case they take a step for each
 //! state of the expression and each byte, which is minutes for a large expression and a line of 1 MiB.
 
+use super::caches::Caches;
 use super::{Check, PROGRAM_BYTES_MAX};
+use crate::engine::{Account, Charge};
 use crate::outcome::{Failure, Status};
-use parking_lot::Mutex;
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
@@ -22,11 +23,12 @@ pub(super) struct Stepping {
     forward: DFA,
     /// Finds the begin of a match from its end.
     reverse: DFA,
-    /// States that were computed, of threads that search no more.
-    caches: Mutex<Vec<Caches>>,
+    /// States that were computed.
+    caches: Caches<Pair>,
+    _charge: Charge,
 }
 
-struct Caches {
+struct Pair {
     forward: Cache,
     reverse: Cache,
 }
@@ -46,12 +48,15 @@ pub(super) fn states(hir: &Hir) -> Option<u64> {
 }
 
 impl Stepping {
-    /// Returns `None` if the expression is too large.
-    pub(super) fn new(hir: &Hir) -> Option<Self> {
+    /// Compiles an expression whose searches may use caches of `cache_bytes`.
+    ///
+    /// # Errors
+    /// There is no memory. Returns `None` if the expression is too large.
+    pub(super) fn new(hir: &Hir, cache_bytes: usize, account: &Account) -> Option<Result<Self, Failure>> {
         // The states are removed whenever the cache is full, so the search always goes on.
         let config = DFA::config()
             .unicode_word_boundary(true)
-            .cache_capacity(PROGRAM_BYTES_MAX)
+            .cache_capacity(cache_bytes)
             .skip_cache_capacity_check(true)
             .minimum_cache_clear_count(None);
         let build = |reverse: bool| {
@@ -59,7 +64,10 @@ impl Stepping {
             let config = config.clone().match_kind(kind);
             DFA::builder().configure(config).build_from_nfa(compile(hir, reverse)?).ok()
         };
-        Some(Self { forward: build(false)?, reverse: build(true)?, caches: Mutex::default() })
+        let (forward, reverse) = (build(false)?, build(true)?);
+        let bytes = [&forward, &reverse].map(|dfa| dfa.memory_usage() + dfa.get_nfa().memory_usage());
+        let charge = account.charged(bytes.iter().sum());
+        Some(charge.map(|charge| Self { forward, reverse, caches: Caches::new(account), _charge: charge }))
     }
 
     pub(super) fn is_match(&self, text: &[u8], check: Check<'_>) -> Result<bool, Failure> {
@@ -80,21 +88,16 @@ impl Stepping {
         })
     }
 
-    fn with_caches<T>(&self, search: impl FnOnce(&mut Caches) -> T) -> T {
-        let kept = self.caches.lock().pop();
-        let mut caches = kept.unwrap_or_else(|| Caches {
-            forward: self.forward.create_cache(),
-            reverse: self.reverse.create_cache(),
-        });
-        let found = search(&mut caches);
-        self.caches.lock().push(caches);
-        found
+    fn with_caches<T>(&self, search: impl FnOnce(&mut Pair) -> T) -> T {
+        let create = || Pair { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() };
+        let bytes = |pair: &Pair| pair.forward.memory_usage() + pair.reverse.memory_usage();
+        self.caches.with(create, bytes, search)
     }
 
     /// End of the first match at or behind `from`, or with `earliest` a position at which there is a match.
     fn end(
         &self,
-        caches: &mut Caches,
+        caches: &mut Pair,
         text: &[u8],
         from: usize,
         earliest: bool,
@@ -129,7 +132,7 @@ impl Stepping {
     /// Begin of the match that ends at the end of a range.
     fn begin(
         &self,
-        caches: &mut Caches,
+        caches: &mut Pair,
         text: &[u8],
         range: Range<usize>,
         check: Check<'_>,

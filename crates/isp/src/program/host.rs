@@ -2,7 +2,7 @@
 
 use super::abi::{self, IMPORT_MODULE};
 use super::limits::Budget;
-use crate::engine::{Control, cpu_ns};
+use crate::engine::{Account, Charge, Control, cpu_ns, make_room};
 use crate::outcome::{Failure, Status};
 use crate::source::Source;
 use std::ops::Range;
@@ -11,6 +11,10 @@ use wasmtime::{Caller, Engine, Extern, Linker, Memory, ResourceLimiter};
 
 /// Elements of the tables of a program, at most. Tables hold the addresses of functions.
 const TABLE_ELEMENTS_MAX: usize = 1 << 16;
+/// Memory of an element of a table in bytes.
+const ELEMENT_BYTES: usize = 16;
+/// Memory of an instance in bytes, beside that of the program.
+const INSTANCE_BYTES: usize = 32 << 10;
 /// Longest message of a program for the user, in bytes.
 const MESSAGE_BYTES_MAX: usize = 500;
 
@@ -46,6 +50,31 @@ pub(super) struct Host {
     pub(super) truncated: bool,
     /// Processor time of the thread that is accounted for.
     pub(super) counted_ns: u64,
+    /// Memory of the instance.
+    pub(super) memory: InstanceMemory,
+}
+
+/// Memory of an instance, which is counted for its user.
+pub(super) struct InstanceMemory {
+    charge: Charge,
+    pages: usize,
+    tables: usize,
+}
+
+impl InstanceMemory {
+    pub(super) fn new(account: &Account) -> Self {
+        Self { charge: account.charge(), pages: 0, tables: 0 }
+    }
+
+    /// Counts the memory with `output` bytes of results.
+    fn count(&mut self, output: usize) -> Result<(), Failure> {
+        self.charge.cover(INSTANCE_BYTES + self.pages + self.tables * ELEMENT_BYTES + output)
+    }
+
+    /// Ends the instance, whose results remain.
+    pub(super) fn into_charge(self) -> Charge {
+        self.charge
+    }
 }
 
 impl Host {
@@ -63,6 +92,8 @@ impl Host {
     pub(super) fn emit(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
         // Later bytes without earlier ones would not be a beginning of the results.
         if !self.truncated && self.output.len() + bytes.len() <= self.output_max {
+            self.memory.count(self.output.len() + bytes.len())?;
+            make_room(&mut self.output, bytes.len());
             self.output.extend_from_slice(bytes);
             return Ok(true);
         }
@@ -78,7 +109,9 @@ impl ResourceLimiter for Host {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let limit = self.conditions.budget.grant().memory_bytes;
         if desired <= limit {
-            return Ok(true);
+            self.memory.pages = desired;
+            let counted = self.memory.count(self.output.len());
+            return counted.map(|()| true).map_err(|failure| wasmtime::Error::new(Stop::Failure(failure)));
         }
         // A refusal (-1) would be seen by the program, most of which then end with an obscure trap.
         let failure = Failure::new(
@@ -91,9 +124,11 @@ impl ResourceLimiter for Host {
         Err(wasmtime::Error::new(Stop::Failure(failure)))
     }
 
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired <= TABLE_ELEMENTS_MAX {
-            return Ok(true);
+            self.memory.tables += desired.saturating_sub(current);
+            let counted = self.memory.count(self.output.len());
+            return counted.map(|()| true).map_err(|failure| wasmtime::Error::new(Stop::Failure(failure)));
         }
         let failure = Failure::new(
             Status::OutOfMemory,

@@ -2,8 +2,8 @@
 
 use super::abi;
 use super::compile::{Compiled, Unit};
-use super::host::{Conditions, Host, Stop};
-use crate::engine::cpu_ns;
+use super::host::{Conditions, Host, InstanceMemory, Stop};
+use crate::engine::{Charge, cpu_ns};
 use crate::outcome::{Failure, Status};
 use crate::scan::{Begin, Role};
 use wasmtime::{Memory, Store, Trap, TypedFunc, UpdateDeadline, WasmParams, WasmResults};
@@ -23,7 +23,7 @@ impl Instance {
     pub(crate) fn new(
         compiled: &Compiled,
         conditions: &Conditions,
-        begin: Begin,
+        begin: &Begin,
         argument: Option<&[u8]>,
     ) -> Result<Self, Stop> {
         let host = Host {
@@ -33,6 +33,7 @@ impl Instance {
             output: Vec::new(),
             truncated: false,
             counted_ns: cpu_ns(),
+            memory: InstanceMemory::new(&begin.account),
         };
         let mut store = Store::new(compiled.instance.module().engine(), host);
         store.limiter(|host| host);
@@ -95,13 +96,13 @@ impl Instance {
         Ok(!self.store.data().truncated)
     }
 
-    /// Ends the scan, and returns all that the program has emitted, and if it is cut.
-    pub(crate) fn finish(mut self) -> Result<(Vec<u8>, bool), Stop> {
+    /// Ends the scan, and returns all that the program has emitted, if it is cut, and the count of its memory.
+    pub(crate) fn finish(mut self) -> Result<(Vec<u8>, bool, Charge), Stop> {
         if self.finishes {
             self.invoke(abi::FINISH.0)?;
         }
         let host = self.store.into_data();
-        Ok((host.output, host.truncated))
+        Ok((host.output, host.truncated, host.memory.into_charge()))
     }
 
     fn invoke(&mut self, name: &'static str) -> Result<(), Stop> {

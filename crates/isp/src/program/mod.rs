@@ -20,7 +20,7 @@ pub use limits::ProgramLimits;
 pub(crate) use limits::{Budget, FUEL_MAX};
 pub(crate) use ticker::Running;
 
-use crate::engine::Control;
+use crate::engine::{Charge, Control};
 use crate::outcome::Failure;
 use crate::source::Source;
 use background::Compilations;
@@ -34,6 +34,11 @@ const CACHED_MODULES: usize = 16;
 /// Bytes of modules whose compiled forms an engine keeps. A compiled form has about four times the bytes.
 const CACHED_MODULE_BYTES: usize = 8 << 20;
 
+/// Memory of a compiled form, for each byte of its module.
+const COMPILED_BYTES: usize = 4;
+/// Memory of the compiler, for each byte of a module and for any module.
+const COMPILER_BYTES: (usize, usize) = (32, 4 << 20);
+
 /// Identity of a compiled module: the hash of its bytes, and if its code counts fuel.
 type Key = ([u8; 32], bool);
 
@@ -46,6 +51,15 @@ pub(crate) struct Programs {
     compilations: Compilations,
 }
 
+/// Compiled module that an instruction uses.
+pub(crate) struct Loaded {
+    pub(crate) compiled: Arc<Compiled>,
+    /// `true` if it was not cached.
+    pub(crate) was_compiled: bool,
+    /// Count of its memory, which it has also when the cache has it no longer.
+    pub(crate) charge: Charge,
+}
+
 impl std::fmt::Debug for Programs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Programs").field("cached", &self.cache.lock().len()).finish_non_exhaustive()
@@ -53,10 +67,10 @@ impl std::fmt::Debug for Programs {
 }
 
 impl Programs {
-    /// Reads a module, and compiles it unless its compiled form is cached. Returns `true` if it compiled.
+    /// Reads a module, and compiles it unless its compiled form is cached.
     ///
     /// # Errors
-    /// The module cannot be read, or is no program. The instruction was cancelled: the module is compiled to
+    /// The module cannot be read, or is no program. There is no memory for it. The instruction was cancelled: the module is compiled to
     /// the end without it.
     pub(crate) fn load(
         self: &Arc<Self>,
@@ -64,20 +78,24 @@ impl Programs {
         module: &dyn Source,
         counts_fuel: bool,
         bytes_max: usize,
-    ) -> Result<(Arc<Compiled>, bool), Failure> {
+    ) -> Result<Loaded, Failure> {
+        let len = usize::try_from(module.len()).map_or(bytes_max, |len| len.min(bytes_max));
+        let charge = control.account().charged(len * (COMPILED_BYTES + 1))?;
         let bytes = compile::read(module, bytes_max)?;
         let key = (*blake3::hash(&bytes).as_bytes(), counts_fuel);
         if let Some(found) = self.cached(&key) {
-            return Ok((found, false));
+            return Ok(Loaded { compiled: found, was_compiled: false, charge });
         }
+        let (of_byte, of_module) = COMPILER_BYTES;
+        let memory = of_module + of_byte * bytes.len();
         let programs = Arc::clone(self);
-        let (compiled, cpu_ns) = self.compilations.run(control, move || {
+        let (compiled, cpu_ns) = self.compilations.run(control, memory, move || {
             let compiled = Arc::new(programs.compilers()?.compile(&bytes, counts_fuel)?);
             programs.keep(key, &compiled);
             Ok(compiled)
         })?;
-        control.count_cpu(cpu_ns);
-        Ok((compiled, true))
+        control.count_other_cpu(cpu_ns);
+        Ok(Loaded { compiled, was_compiled: true, charge })
     }
 
     /// Puts a compiled form into the cache.

@@ -1,7 +1,7 @@
 //! Conditions on the fields of a record.
 
 use super::{Cell, Number};
-use crate::matcher::{Check, Matcher, Pattern};
+use crate::matcher::{Check, Expressions, Matcher, Pattern};
 use crate::outcome::Failure;
 use crate::text::shortened;
 use serde_json::Value;
@@ -103,6 +103,11 @@ impl Condition {
         conditions.iter().map(parse).collect()
     }
 
+    /// Regular expression of the condition.
+    pub(crate) fn regex(&self) -> Option<&str> {
+        self.value.as_str().filter(|_| self.comparison == Comparison::Matches)
+    }
+
     /// Fails if the comparison does not take the value.
     fn check(&self) -> Result<(), Failure> {
         let needs = match (self.comparison, &self.value) {
@@ -147,11 +152,16 @@ enum TestValue {
 
 impl Test {
     /// Compiles a condition. The field is added to the list of fields that the instruction reads.
-    pub(crate) fn new(condition: &Condition, fields: &mut Vec<String>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        condition: &Condition,
+        fields: &mut Vec<String>,
+        expressions: Expressions<'_>,
+    ) -> Result<Self, Failure> {
         condition.check()?;
         let value = match (condition.comparison, &condition.value) {
             (Comparison::Matches, Value::String(text)) => {
-                TestValue::Pattern(Box::new(Matcher::of_texts(&Pattern::Regex(text.clone()))?))
+                let pattern = Pattern::Regex(text.clone());
+                TestValue::Pattern(Box::new(Matcher::of_texts(&pattern, expressions)?))
             }
             (_, Value::String(text)) => TestValue::Text(text.clone().into_bytes()),
             (_, Value::Bool(value)) => TestValue::Boolean(*value),

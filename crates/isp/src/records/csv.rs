@@ -28,6 +28,11 @@ impl CsvReader {
         Self { reader, fields: vec![0; 1024], ends: vec![0; 64], bytes_used: 0, ends_used: 0, begin: None }
     }
 
+    /// Memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fields.capacity() + size_of::<usize>() * self.ends.capacity()
+    }
+
     /// Reads a piece at the position `at`, and calls `each` with every record that ends in it until it returns
     /// `false`. An empty piece is the end of the input, which ends the last record.
     pub(crate) fn read(

@@ -35,6 +35,14 @@ pub(crate) struct JsonValues {
     open: Vec<u8>,
 }
 
+impl JsonValues {
+    /// Memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let Places { values, path, .. } = &self.places;
+        self.open.capacity() + size_of::<Found>() * values.capacity() + size_of::<usize>() * path.capacity()
+    }
+}
+
 /// Values at the nodes of a tree.
 #[derive(Default)]
 struct Places {

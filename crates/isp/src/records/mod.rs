@@ -9,7 +9,7 @@ mod table;
 pub(crate) use cell::{Cell, Number};
 use condition::Test;
 pub use condition::{Comparison, Condition};
-pub(crate) use table::{Decoder, Record, Table};
+pub(crate) use table::{Decoder, Record, Table, held_bytes, is_made_quickly};
 
 use crate::outcome::Failure;
 use crate::text::Keys;

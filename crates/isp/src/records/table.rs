@@ -3,7 +3,8 @@
 use super::csv::{CsvReader, CsvRecord, write_field};
 use super::json::{JsonFields, JsonValues};
 use super::{Cell, Condition, Format, Test};
-use crate::engine::Control;
+use crate::engine::{Charge, Control};
+use crate::matcher::{Expressions, is_quick_to_compile};
 use crate::outcome::{Failure, Status};
 use crate::scan::{Begin, Flow, Head, StepTime, Unit, View};
 use serde_json::Value;
@@ -17,6 +18,26 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Number of fields and conditions with which a view takes long.
 const EXPENSIVE: usize = 16;
+
+/// Memory of a field or condition in bytes, with its names, and its values in the records that are read at a time.
+const FIELD_BYTES: usize = 1 << 10;
+
+/// Largest number of fields and conditions, and of expressions in them, with which a table is made at once.
+const QUICK_FIELDS: usize = 200;
+const QUICK_EXPRESSIONS: usize = 4;
+
+/// Returns `true` if a table is made within about a millisecond.
+pub(crate) fn is_made_quickly(fields: usize, conditions: &[Condition]) -> bool {
+    let mut regexes = conditions.iter().filter_map(Condition::regex);
+    fields + conditions.len() <= QUICK_FIELDS
+        && regexes.clone().count() <= QUICK_EXPRESSIONS
+        && regexes.all(is_quick_to_compile)
+}
+
+/// Memory of fields and conditions of an instruction, beside their table.
+pub(crate) fn held_bytes(fields: usize, conditions: &[Condition]) -> usize {
+    (fields + conditions.len()) * FIELD_BYTES / 2
+}
 
 /// Record that meets the conditions.
 pub(crate) struct Record<'a> {
@@ -41,6 +62,8 @@ pub(crate) struct Table {
     /// What is known after the preparation.
     prepared: OnceLock<Prepared>,
     control: Arc<Control>,
+    step_time: StepTime,
+    _charge: Charge,
 }
 
 struct Prepared {
@@ -58,12 +81,22 @@ impl Table {
         conditions: &[Condition],
         control: &Arc<Control>,
     ) -> Result<Self, Failure> {
-        let tests =
-            conditions.iter().map(|condition| Test::new(condition, &mut fields)).collect::<Result<_, _>>()?;
+        let account = control.account();
+        let charge = account.charged((fields.len() + conditions.len()) * FIELD_BYTES)?;
+        let regexes = conditions.iter().filter(|condition| condition.regex().is_some()).count();
+        let expressions = Expressions::new(account, regexes);
+        let test = |condition| {
+            // All of them together can take long.
+            control.check_within(StepTime::Long)?;
+            Test::new(condition, &mut fields, expressions)
+        };
+        let tests: Vec<_> = conditions.iter().map(test).collect::<Result<_, _>>()?;
         let json = JsonFields::new(&fields);
         let quoted = fields.iter().map(|field| Value::from(field.as_str()).to_string()).collect();
-        let control = Arc::clone(control);
-        Ok(Self { format, fields, tests, json, quoted, prepared: OnceLock::new(), control })
+        let is_long = fields.len() + tests.len() > EXPENSIVE || tests.iter().any(Test::is_expensive);
+        let step_time = if is_long { StepTime::Long } else { StepTime::Short };
+        let (control, prepared) = (Arc::clone(control), OnceLock::new());
+        Ok(Self { format, fields, tests, json, quoted, prepared, control, step_time, _charge: charge })
     }
 
     /// Reads the header, and finds the columns.
@@ -99,11 +132,7 @@ impl Table {
 
     /// Returns the time that a view can take.
     pub(crate) fn step_time(&self) -> StepTime {
-        if self.cost() > EXPENSIVE || self.tests.iter().any(Test::is_expensive) {
-            StepTime::Long
-        } else {
-            StepTime::Short
-        }
+        self.step_time
     }
 
     /// Returns the largest range that the caller's thread scans itself.
@@ -115,11 +144,12 @@ impl Table {
     /// Fails if the scan has to stop. Computations on fields ask as well, since they can be many and the
     /// fields long.
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
-        self.control.check_stop()
+        self.control.check_within(self.step_time)
     }
 
-    /// Creates a decoder for a part, or for a whole range.
-    pub(crate) fn decoder(&self, begin: Begin) -> Decoder {
+    /// Creates a decoder for a part, or for a whole range. Further `bytes` of results are counted with its own
+    /// memory.
+    pub(crate) fn decoder(&self, begin: &Begin, bytes: usize) -> Decoder {
         let delimiter = if let Format::Csv { delimiter, .. } = self.format { delimiter } else { b',' };
         Decoder {
             reader: CsvReader::new(delimiter),
@@ -128,6 +158,8 @@ impl Table {
             ended: true,
             in_header: false,
             invalid: 0,
+            charge: begin.account.charge(),
+            bytes,
         }
     }
 
@@ -138,6 +170,12 @@ impl Table {
         view: View<'_>,
         visit: &mut Visit<'_>,
     ) -> Result<Flow, Failure> {
+        let flow = self.read(decoder, view, visit)?;
+        decoder.charge.cover(decoder.bytes + decoder.reader.bytes() + decoder.values.bytes())?;
+        Ok(flow)
+    }
+
+    fn read(&self, decoder: &mut Decoder, view: View<'_>, visit: &mut Visit<'_>) -> Result<Flow, Failure> {
         let is_start = self.prepared.get().is_some_and(|prepared| prepared.start == view.at);
         let bytes = if is_start { without_mark(view.bytes) } else { view.bytes };
         let at = view.at + (view.bytes.len() - bytes.len()) as u64;
@@ -226,14 +264,21 @@ impl Table {
     }
 
     /// Appends the first fields of a record in the format of the table. It ends early if the bytes exceed
-    /// `max`, since a field can occur many times.
-    pub(crate) fn write(&self, line: &mut Vec<u8>, cells: &[Cell<'_>], number: usize, max: usize) {
+    /// `max`, since a field can occur many times, and fails if their memory cannot be counted.
+    pub(crate) fn write(
+        &self,
+        line: &mut Vec<u8>,
+        charge: &mut Charge,
+        cells: &[Cell<'_>],
+        (number, max): (usize, usize),
+    ) -> Result<(), Failure> {
         if let Format::Csv { delimiter, .. } = self.format {
             let begin = line.len();
             for (index, cell) in cells[..number].iter().enumerate() {
                 if line.len() > max {
-                    return;
+                    return Ok(());
                 }
+                charge.cover(line.len())?;
                 if index > 0 {
                     line.push(delimiter);
                 }
@@ -247,8 +292,9 @@ impl Table {
             line.push(b'{');
             for (index, (name, cell)) in self.quoted.iter().zip(&cells[..number]).enumerate() {
                 if line.len() > max {
-                    return;
+                    return Ok(());
                 }
+                charge.cover(line.len())?;
                 if index > 0 {
                     line.push(b',');
                 }
@@ -259,6 +305,7 @@ impl Table {
             line.push(b'}');
         }
         line.push(b'\n');
+        Ok(())
     }
 }
 
@@ -276,6 +323,9 @@ pub(crate) struct Decoder {
     in_header: bool,
     /// Number of lines that are not JSON objects.
     pub(crate) invalid: u64,
+    /// Memory of the decoder, and of `bytes` of results.
+    pub(crate) charge: Charge,
+    bytes: usize,
 }
 
 fn without_mark(bytes: &[u8]) -> &[u8] {

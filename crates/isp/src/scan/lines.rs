@@ -1,6 +1,7 @@
 //! Views of whole lines.
 
 use super::{Bytes, Each, View};
+use crate::engine::Charge;
 use crate::outcome::{Failure, Status};
 use std::ops::Range;
 
@@ -34,7 +35,8 @@ pub(super) fn scan(
     (record_max, long): (usize, LongLine),
     each: &mut Each<'_>,
 ) -> Result<bool, Failure> {
-    let mut views = LineViews { carry: Vec::new(), carry_at: 0, record_max, long };
+    let charge = bytes.charge();
+    let mut views = LineViews { carry: Vec::new(), charge, carry_at: 0, record_max, long };
     // The byte before the part decides whether a line begins with the part.
     let first = if part.start > range.start { part.start - 1 } else { part.start };
     let mut skipping = part.start > range.start;
@@ -68,6 +70,7 @@ pub(super) fn scan(
 struct LineViews {
     /// Beginning of a line whose line feed has not been seen.
     carry: Vec<u8>,
+    charge: Charge,
     carry_at: u64,
     record_max: usize,
     long: LongLine,
@@ -111,6 +114,7 @@ impl LineViews {
         let begin = if self.carry.is_empty() { at } else { self.carry_at };
         if self.carry.len() + line.len() <= self.record_max {
             self.carry_at = begin;
+            self.charge.cover(self.carry.len() + bytes.len())?;
             self.carry.extend_from_slice(bytes);
             return Ok(Added::Continue);
         }

@@ -7,6 +7,7 @@ mod blocks;
 mod lines;
 mod windows;
 
+use crate::engine::{Account, Charge};
 use crate::instructions::Answer;
 use crate::outcome::Failure;
 use lines::LongLine;
@@ -75,7 +76,7 @@ pub(crate) enum Role {
 }
 
 /// Conditions under which results are collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Begin {
     /// Role of the results.
     pub(crate) role: Role,
@@ -83,6 +84,29 @@ pub(crate) struct Begin {
     pub(crate) sequential: bool,
     /// Bytes that the results may occupy.
     pub(crate) memory: usize,
+    /// Memory of the user, which has to be counted before the results occupy it.
+    pub(crate) account: Account,
+}
+
+/// Results of an instruction in the form for its user.
+pub(crate) struct Finished {
+    pub(crate) answer: Answer,
+    /// `true` if the results were cut at the limit of memory.
+    pub(crate) truncated: bool,
+    /// Count of their memory.
+    pub(crate) charge: Option<Charge>,
+}
+
+impl Finished {
+    /// Results of a small size that does not depend on the data.
+    pub(crate) fn small(answer: Answer) -> Self {
+        Self { answer, truncated: false, charge: None }
+    }
+
+    /// Results whose memory is counted.
+    pub(crate) fn new(answer: Answer, truncated: bool, charge: Charge) -> Self {
+        Self { answer, truncated, charge: Some(charge) }
+    }
 }
 
 /// Operation of an instruction on the data of a range.
@@ -134,8 +158,8 @@ pub(crate) trait Operation: Send + Sync + 'static {
     /// Appends the results of the next part to those of its predecessors.
     fn merge(&self, total: &mut Self::Results, next: Self::Results) -> Result<Flow, Failure>;
 
-    /// Converts the results, and says whether they were cut at the limit of memory.
-    fn finish(&self, total: Self::Results) -> Result<(Answer, bool), Failure>;
+    /// Converts the results.
+    fn finish(&self, total: Self::Results) -> Result<Finished, Failure>;
 }
 
 /// Access to the beginning of the range.
@@ -152,6 +176,9 @@ pub(crate) trait Bytes {
     /// Calls `each` with consecutive pieces of these bytes until it returns `false`. The caller has a
     /// chance to stop the scan between chunks.
     fn read(&mut self, bytes: Range<u64>, each: &mut EachPiece<'_>) -> Result<(), Failure>;
+
+    /// Begins to count memory of a buffer.
+    fn charge(&self) -> Charge;
 }
 
 /// Scans the units that begin in `part`, which is a part of `range`.

@@ -7,6 +7,7 @@ mod unique;
 pub(crate) use keys::{Keys, shortened};
 pub use unique::UniqueKeys;
 
+use crate::engine::{Charge, make_room};
 use crate::instructions::{Answer, ByteRange, Command, Instruction, MEMORY_BYTES_DEFAULT};
 use crate::outcome::{Failure, Outcome, Status, Work};
 use crate::source::{Extents, Target};
@@ -124,22 +125,65 @@ struct Reply<'a> {
     work: Work,
 }
 
+impl<'a> Reply<'a> {
+    fn new(outcome: &'a Outcome) -> Self {
+        Self {
+            status: outcome.status(),
+            error: outcome.result.as_ref().err().map(|failure| failure.message.as_str()),
+            answer: outcome.result.as_ref().ok(),
+            changed: outcome.changed,
+            truncated: outcome.truncated,
+            payload_bytes: payload(outcome).len(),
+            work: outcome.work,
+        }
+    }
+}
+
+fn payload(outcome: &Outcome) -> &[u8] {
+    outcome.result.as_ref().map_or(&[][..], Answer::payload)
+}
+
 /// Result of an instruction in its JSON form: a line, and then the payload.
 #[must_use]
 pub fn format(outcome: &Outcome) -> Vec<u8> {
-    let payload = outcome.result.as_ref().map_or(&[][..], Answer::payload);
-    let reply = Reply {
-        status: outcome.status(),
-        error: outcome.result.as_ref().err().map(|failure| failure.message.as_str()),
-        answer: outcome.result.as_ref().ok(),
-        changed: outcome.changed,
-        truncated: outcome.truncated,
-        payload_bytes: payload.len(),
-        work: outcome.work,
-    };
     // A reply has only strings, numbers and lists, which can always be written.
-    let mut line = serde_json::to_vec(&reply).unwrap_or_default();
+    let mut line = serde_json::to_vec(&Reply::new(outcome)).unwrap_or_default();
     line.push(b'\n');
-    line.extend_from_slice(payload);
+    line.extend_from_slice(payload(outcome));
     line
+}
+
+/// Line of a result in its JSON form, whose memory is counted.
+pub(crate) fn line(outcome: &Outcome, charge: &mut Charge) -> Result<Vec<u8>, Failure> {
+    let mut line = Counted { bytes: Vec::new(), charge, refused: None };
+    let written = serde_json::to_writer(&mut line, &Reply::new(outcome));
+    if let Some(failure) = line.refused {
+        return Err(failure);
+    }
+    let mut bytes = if written.is_ok() { line.bytes } else { Vec::new() };
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Bytes that are written while there is memory for them.
+struct Counted<'a> {
+    bytes: Vec<u8>,
+    charge: &'a mut Charge,
+    refused: Option<Failure>,
+}
+
+impl std::io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Err(failure) = self.charge.cover(self.bytes.len() + bytes.len()) {
+            self.refused = Some(failure);
+            return Err(std::io::ErrorKind::OutOfMemory.into());
+        }
+        make_room(&mut self.bytes, bytes.len());
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

@@ -1,10 +1,10 @@
 //! Command files: instructions in pieces, results in order, readiness and callbacks.
 
 use crate::binary::structure;
-use crate::support::{Pieces, Setting, Written};
+use crate::support::{Pieces, Setting, Written, until_free};
 use frit_isp::{
     Channel, ChannelError, Destination, Engine, EngineOptions, Foreground, ResolveError, Resolver, Source,
-    Target,
+    Target, User,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -258,22 +258,76 @@ fn readiness_and_callbacks_follow_the_engine() {
 
 #[test]
 fn the_text_of_a_result_counts_for_the_memory_of_the_engine() {
-    let options = EngineOptions { result_bytes_max: 4000, ..EngineOptions::default() };
+    // A position takes 8 bytes, and up to 8 characters in JSON. A payload stays where it is.
+    let options = EngineOptions { memory_bytes_max: 96 << 20, ..EngineOptions::default() };
     let engine = Arc::new(Engine::new(options));
     let channel = Channel::new(Arc::clone(&engine));
-    let files = Directory::new(&[("x", &[b'a'; 1000])]);
-    channel.write(b"{\"filter\":{\"words\":[\"a\"]},\"memory\":1001,\"file\":\"x\"}\n", &files).unwrap();
-    let status = |memory: u32| {
-        let other = Channel::new(Arc::clone(&engine));
-        let line = format!("{{\"words\":[\"a\"],\"memory\":{memory},\"file\":\"x\"}}\n");
-        other.write(line.as_bytes(), &files).unwrap();
-        json(&other.read(1 << 16))["status"].clone()
-    };
-    assert_eq!(status(2500), "ok");
-    assert_eq!(channel.read(1), b"{");
-    assert_eq!(status(2500), "busy");
-    while !channel.read(1000).is_empty() {}
-    assert_eq!(status(4000), "ok");
+    let files = Directory::new(&[("x", &vec![b'a'; 500_000])]);
+    let write = |line: &str| channel.write(line.as_bytes(), &files).unwrap();
+    write("{\"words\":[\"a\"],\"positions\":500000,\"file\":\"x\"}\n");
+    write("{\"filter\":{\"words\":[\"a\"]},\"file\":\"x\"}\n");
+    while !channel.readiness().readable {
+        std::thread::yield_now();
+    }
+    let read = |len: usize| channel.read(len).len();
+    assert_eq!(read(1), 1);
+    let with_text = engine.memory_bytes();
+    let text = 1 + read(1 << 30);
+    assert!(text > 3_000_000);
+    // The positions and their text.
+    until_free(&engine, with_text - 4_000_000 - text as u64);
+    let rest = engine.memory_bytes();
+    assert!(read(1) == 1 && engine.memory_bytes() < rest + 100_000, "{} {rest}", engine.memory_bytes());
+    assert!(read(1 << 30) > 500_000);
+    until_free(&engine, 100_000);
+}
+
+#[test]
+fn a_result_without_memory_for_its_text_is_not_kept() {
+    // A million positions occupy 8 MB, and one user has at most 12 MiB, so that their text does not fit.
+    let options = EngineOptions { memory_bytes_max: 48 << 20, ..EngineOptions::default() };
+    let engine = Arc::new(Engine::new(options));
+    let files = Directory::new(&[("x", &vec![b'a'; 1_000_000])]);
+    for binary in [false, true] {
+        let channel = Channel::new(Arc::clone(&engine));
+        let line = br#"{"words": ["a"], "positions": 1000000, "file": "x"}"#;
+        let mut instruction = line.to_vec();
+        if binary {
+            instruction = structure(&["a"]);
+            // Number of positions, and name.
+            instruction[20..24].copy_from_slice(&1_000_000_u32.to_le_bytes());
+            instruction[2144..2656].fill(0);
+            instruction[2144] = b'x';
+        }
+        channel.write(&instruction, &files).unwrap();
+        let result = channel.read(1 << 30);
+        let text = String::from_utf8_lossy(&result);
+        assert!(result.len() < 5000 && text.contains("the share of user 0"), "{} {text}", result.len());
+        until_free(&engine, 100_000);
+    }
+}
+
+#[test]
+fn open_command_files_of_a_user_have_a_limit_and_count_their_lines() {
+    let options = EngineOptions { memory_bytes_max: 96 << 20, ..EngineOptions::default() };
+    let engine = Arc::new(Engine::new(options));
+    let files = Directory::new(&[("x", b"banana")]);
+    let open = |user| Channel::for_user(Arc::clone(&engine), User(user));
+    let mut channels: Vec<_> = std::iter::from_fn(|| open(1).ok()).collect();
+    assert_eq!((channels.len(), open(1).unwrap_err()), (1024, ChannelError::TooMany));
+    // Lines that are not complete: the share of the user is 24 MiB.
+    let line = [b"{\"words\": [\"".as_slice(), &[b'a'; 60_000]].concat();
+    let refused = channels.iter().position(|channel| channel.write(&line, &files).is_err()).unwrap();
+    assert!((200..500).contains(&refused), "{refused}");
+    assert_eq!(channels[refused].write(&line, &files), Err(ChannelError::NoMemory));
+    // Others have theirs.
+    let other = open(2).unwrap();
+    other.write(b"{\"words\":[\"a\"],\"file\":\"x\"}\n", &files).unwrap();
+    assert_eq!(json(&other.read(1 << 16))["words"][0]["count"], 3);
+    channels.truncate(1023);
+    assert!(open(1).is_ok());
+    drop((channels, other));
+    until_free(&engine, 0);
 }
 
 #[test]

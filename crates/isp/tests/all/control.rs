@@ -1,9 +1,9 @@
 //! Cancellation, changes during a scan, errors of reads, and the foreground gate.
 
-use crate::support::{Pieces, Setting};
+use crate::support::{Pieces, Setting, until_free};
 use frit_isp::{
     Algorithm, Checksum, Command, Engine, EngineOptions, Filter, Foreground, Pattern, Regex, Request, Source,
-    SourceError, Status, Ticket, Words,
+    SourceError, Status, Ticket, User, Words,
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -242,41 +242,56 @@ fn a_short_instruction_does_not_wait_for_a_long_one() {
 }
 
 #[test]
-fn results_that_are_not_read_occupy_the_memory_of_the_engine() {
-    const MAX: u64 = 3000;
-    let engine = Engine::new(EngineOptions { result_bytes_max: MAX, ..EngineOptions::default() });
-    let filter =
-        || Command::Filter(Filter { pattern: Pattern::Regex("a".into()), invert: false, limit: None });
-    let submit = |memory_bytes: usize| {
-        let mut request = request(Arc::new(Pieces::new(*b"aaaaaaaaa\n", &[])), filter());
-        request.instruction.memory_bytes = memory_bytes;
+fn results_that_are_not_read_occupy_the_memory_of_their_user() {
+    const MIB: u64 = 1 << 20;
+    // 48 MiB are for instructions, and so at most 24 for one user.
+    let engine = Engine::new(EngineOptions { memory_bytes_max: 96 * MIB, ..EngineOptions::default() });
+    let source = Arc::new(Pieces::new(b"aaaaaaa\n".repeat(1 << 17), &[]));
+    let filter = || {
+        let filter = Filter { pattern: Pattern::Regex("a".into()), invert: false, limit: None };
+        let mut request = request(Arc::<Pieces>::clone(&source), Command::Filter(filter));
+        // The limit is not what counts.
+        request.instruction.memory_bytes = 1 << 30;
+        request
+    };
+    let (one, other) = (User(1), User(2));
+    let mut kept: Vec<Ticket> = Vec::new();
+    let refused = loop {
+        let ticket = engine.submit_for(one, filter());
+        match ticket.wait().status() {
+            Status::Ok => kept.push(ticket),
+            _ => break ticket.wait().result.clone().unwrap_err(),
+        }
+        assert!(kept.len() < 30);
+    };
+    assert!((20..=24).contains(&kept.len()), "{}", kept.len());
+    assert!(engine.memory_bytes() <= 24 * MIB);
+    assert_eq!(refused.status, Status::Busy);
+    assert!(refused.message.contains("the share of user 1"), "{refused}");
+    // The other one has memory at once, and the first one again when results are given up.
+    assert_eq!(engine.submit_for(other, filter()).wait().status(), Status::Ok);
+    kept.truncate(10);
+    assert_eq!(engine.submit_for(one, filter()).wait().status(), Status::Ok);
+    drop(kept);
+    until_free(&engine, 0);
+}
+
+#[test]
+fn an_instruction_waits_for_memory_before_it_begins() {
+    let engine = Engine::new(EngineOptions { memory_bytes_max: 96 << 20, ..EngineOptions::default() });
+    let filter = |bytes: usize| {
+        let filter = Filter { pattern: Pattern::Regex("a".into()), invert: false, limit: None };
+        let mut request =
+            request(Arc::new(Pieces::new(b"aaaaaaa\n".repeat(bytes / 8), &[])), Command::Filter(filter));
+        request.instruction.memory_bytes = 1 << 30;
         engine.submit(request)
     };
-    let refused = |ticket: &Ticket| {
-        let outcome = ticket.wait();
-        assert_eq!(outcome.status(), Status::Busy);
-        outcome.result.as_ref().unwrap_err().message.clone()
-    };
-    // Complete ones count with their results of 10 bytes.
-    let mut kept: Vec<_> = (0..100).map(|_| submit(1000)).collect();
-    assert!(kept.iter().all(|ticket| ticket.wait().status() == Status::Ok));
-    let message = refused(&submit(2001));
-    assert!(message.contains("3000 bytes, and 1000 are in use"), "{message}");
-    kept.truncate(50);
-    assert_eq!(submit(2500).wait().status(), Status::Ok);
-    // One in execution counts with its limit.
-    let endless = |command| {
-        let mut request = request(Arc::new(Endless::default()), command);
-        request.instruction.memory_bytes = 2000;
-        engine.submit(request)
-    };
-    let long = endless(words());
-    refused(&submit(501));
-    assert_eq!(submit(500).wait().status(), Status::Ok);
-    long.cancel();
-    assert_eq!(long.wait().status(), Status::Cancelled);
-    drop((long, kept));
-    assert_eq!(submit(MAX as usize).wait().status(), Status::Ok);
+    let kept = filter((24 << 20) - (256 << 10));
+    assert_eq!(kept.wait().status(), Status::Ok);
+    let waiting = filter(8 << 20);
+    assert!(waiting.wait_for(Duration::from_millis(300)).is_none());
+    drop(kept);
+    assert_eq!(waiting.wait().status(), Status::Ok);
 }
 
 #[test]

@@ -16,5 +16,6 @@ mod records;
 mod sums;
 mod support;
 mod threads;
+mod users;
 mod values;
 mod words;

@@ -145,7 +145,7 @@ impl Setting {
             // With one thread, short ranges are scanned by the thread of the test.
             inline_bytes: if self.threads == 1 { 256 } else { 0 },
             record_bytes_max: self.line_bytes,
-            result_bytes_max: 1 << 30,
+            memory_bytes_max: 1 << 32,
             niceness: None,
             foreground: Arc::new(Foreground::new(Duration::from_millis(1))),
             programs: frit_isp::ProgramLimits::default(),
@@ -214,4 +214,14 @@ pub(crate) fn program(name: &str) -> bool {
         eprintln!("skipped: no {name}");
     }
     found
+}
+
+/// Waits until instructions have at most so many bytes of the memory of an engine: a thread can hold a job for a moment
+/// after its end.
+pub(crate) fn until_free(engine: &Engine, bytes: u64) {
+    let began = std::time::Instant::now();
+    while engine.memory_bytes() > bytes {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} bytes in use", engine.memory_bytes());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -23,6 +23,7 @@ pub(super) fn start(args: &Args) -> Result<()> {
     mount.arg(format!("--sync-every={}", args.sync_every)).args(args.changes.words()?);
     mount.args(args.threads.map(|n| format!("--threads={n}")));
     mount.arg(format!("--io-uring={}", args.io_uring.word())).arg(format!("--isp={}", args.isp.word()));
+    mount.args(args.isp_memory.map(|bytes| format!("--isp-memory={bytes}")));
     mount.args(args.options.iter().flat_map(|words| ["-o", words.as_str()]));
     // A process group of its own: signals to this terminal's foreground group do not reach the
     // mount.

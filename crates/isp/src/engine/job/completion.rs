@@ -5,7 +5,7 @@ use super::Job;
 use super::state::{Phase, State};
 use super::thread::guarded;
 use crate::outcome::{Failure, Outcome, Status, Work};
-use crate::scan::Operation;
+use crate::scan::{Finished, Operation};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -47,12 +47,15 @@ impl<O: Operation> Job<O> {
             });
             // Without a version, no byte was scanned.
             let changed = version.is_some_and(|version| self.request.source.version() != version);
-            let truncated = finished.as_ref().is_ok_and(|(_, truncated)| *truncated);
-            let mut result = finished.map(|(answer, _)| answer);
+            let (mut result, truncated, charge) = match finished {
+                Ok(Finished { answer, truncated, charge }) => (Ok(answer), truncated, charge),
+                Err(failure) => (Err(failure), false, None),
+            };
             if changed {
                 result = after_change(result, self.request.instruction.fail_if_changed);
             }
-            self.control.ticket.complete(Outcome { result, changed, truncated, work: self.work_done() });
+            let outcome = Outcome { result, changed, truncated, work: self.work_done() };
+            self.control.ticket.complete(outcome, charge);
         });
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Converts a panic into a failure, so that a bug in one instruction does not end the engine.
-pub(super) fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(in crate::engine) fn guarded<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         let message =
             "the engine failed in this instruction; please report it with the instruction and the file";

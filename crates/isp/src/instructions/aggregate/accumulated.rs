@@ -42,6 +42,11 @@ impl Accumulated {
         }
     }
 
+    /// Memory beside the value itself, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.sum.bytes()
+    }
+
     /// Appends the values of the next part.
     pub(super) fn merge(&mut self, next: &Self) {
         self.present += next.present;

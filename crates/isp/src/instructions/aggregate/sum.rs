@@ -26,6 +26,11 @@ impl Sum {
         }
     }
 
+    /// Memory beside the sum itself, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.floats.bytes()
+    }
+
     /// Adds the sum of other numbers.
     pub(super) fn merge(&mut self, other: &Self) {
         self.integers = self.integers.saturating_add(other.integers);

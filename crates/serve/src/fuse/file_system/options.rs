@@ -26,6 +26,9 @@ pub struct MountOptions {
     /// The contents are in separate files (a pool), which the kernel reads and writes itself if it
     /// can. Excludes `writeback`.
     pub passthrough: bool,
+    /// Budget of memory for in-storage processing in bytes. `None`: a quarter of the memory of the machine, or of the
+    /// smallest limit of the control groups of the process.
+    pub isp_memory: Option<u64>,
     /// Users other than the one who mounts may access the file system.
     pub allow_other: bool,
     /// Users that may give instructions to the processing engine.
@@ -69,6 +72,7 @@ impl MountOptions {
             rings: Rings::Auto,
             writeback: false,
             passthrough: false,
+            isp_memory: None,
             allow_other: rustix::process::geteuid().is_root(),
             isp: IspAccess::Owner,
             nonempty: false,

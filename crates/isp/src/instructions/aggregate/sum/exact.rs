@@ -25,6 +25,11 @@ pub(super) struct ExactSum {
 }
 
 impl ExactSum {
+    /// Memory beside the sum itself, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<i64>() * self.digits.capacity()
+    }
+
     /// Adds a finite number.
     pub(super) fn add(&mut self, number: f64) {
         let bits = number.to_bits();

@@ -13,7 +13,7 @@ use frit_fuse::{
     Errno, FileHandle, FopenFlags, Kernel, OpenAccMode, OpenFlags, PollEvents, PollToken, ReplyIoctl,
     ReplyPoll, ReplyRead, ReplyWrite, Request, Write, WriteFlags, on_all_processors,
 };
-use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard};
+use frit_isp::{Channel, ChannelError, Engine, EngineOptions, Foreground, ForegroundGuard, User};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -52,6 +52,8 @@ pub(in crate::fuse::file_system) struct CommandFiles {
     /// Users that may give instructions.
     access: IspAccess,
     openers: OpenerProcesses,
+    /// Budget of memory of the engine in bytes, if it is not the usual one.
+    isp_memory: Option<u64>,
     /// Created by the first open.
     engine: OnceLock<Arc<Engine>>,
     open: Mutex<HashMap<u64, Arc<OpenCommand>>>,
@@ -77,6 +79,7 @@ impl CommandFiles {
             writeback: options.writeback,
             access: options.isp,
             openers: OpenerProcesses::default(),
+            isp_memory: options.isp_memory,
             engine: OnceLock::new(),
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
@@ -114,10 +117,12 @@ impl CommandFiles {
         let opener = Opener::new(sender, opener);
         let engine = self.engine.get_or_init(|| {
             let foreground = Arc::clone(&self.foreground);
-            let options = EngineOptions { niceness: Some(NICENESS), foreground, ..EngineOptions::default() };
+            let mut options =
+                EngineOptions { niceness: Some(NICENESS), foreground, ..EngineOptions::default() };
+            options.memory_bytes_max = self.isp_memory.unwrap_or(options.memory_bytes_max);
             Arc::new(on_all_processors(|| Engine::new(options)))
         });
-        let channel = Channel::new(Arc::clone(engine));
+        let channel = Channel::for_user(Arc::clone(engine), User(opener.uid())).map_err(channel_error)?;
         let nonblocking = word.contains(OFlags::NONBLOCK);
         let handle = self.next.fetch_add(1, Ordering::Relaxed);
         self.open
@@ -234,9 +239,7 @@ impl CommandFiles {
     ) {
         match self.give(files, request, write) {
             // The length never exceeds that of the request, which is a u32.
-            Ok(Ok(bytes)) => reply.written(bytes as u32),
-            Ok(Err(ChannelError::WouldBlock)) => reply.error(Errno::EAGAIN),
-            Ok(Err(_)) => reply.error(Errno::EIO),
+            Ok(bytes) => reply.written(bytes as u32),
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -246,7 +249,7 @@ impl CommandFiles {
         files: &Arc<F>,
         request: &Request,
         write: &Write<'_>,
-    ) -> Result<std::result::Result<usize, ChannelError>> {
+    ) -> Result<usize> {
         // The kernel writes pages back with rights of its own, whoever has changed them.
         if write.flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
             return Err(Error::NotPermitted);
@@ -256,7 +259,7 @@ impl CommandFiles {
         let open = self.get(write.handle)?;
         let directory = files.command_directory(open.ino)?;
         let has_rest = || open.channel.has_incomplete();
-        open.opener.write(&sender, has_rest, |authors| {
+        let written = open.opener.write(&sender, has_rest, |authors| {
             let resolver = CallerFiles {
                 files: Arc::clone(files),
                 directory,
@@ -268,7 +271,8 @@ impl CommandFiles {
                 reads: Mutex::default(),
             };
             open.channel.write(write.data, &resolver)
-        })
+        })?;
+        written.map_err(channel_error)
     }
 
     /// Answers a read when the oldest result is complete.
@@ -325,6 +329,17 @@ impl CommandFiles {
         }
         reply.poll(events);
     }
+}
+
+fn channel_error(error: ChannelError) -> Error {
+    let number = match error {
+        ChannelError::WouldBlock => rustix::io::Errno::AGAIN,
+        ChannelError::TooMany => rustix::io::Errno::MFILE,
+        ChannelError::NoMemory => rustix::io::Errno::NOMEM,
+        _ => rustix::io::Errno::IO,
+    };
+    let path = OsStr::from_bytes(COMMAND_NAME).into();
+    Error::Os { what: "cannot use a command file", path, error: number.into() }
 }
 
 fn read_when_ready(waiting: &Arc<WaitingReads>, open: &Arc<OpenCommand>, len: usize, read: Arc<WaitingRead>) {
