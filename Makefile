@@ -117,6 +117,7 @@ bench: dist ## speed and memory, each beside a baseline measured in the same run
 	scripts/bench_isp.py --frit $(DIST)
 	scripts/bench_isp_mount.py --frit $(DIST)
 	scripts/bench_isp_volume.py --frit $(DIST)
+	scripts/bench_isp_users.py --frit $(DIST)
 
 stress: build ## file systems and databases on volumes, servers killed under them; as root, half an hour
 	scripts/stress-fs.sh

@@ -14,6 +14,7 @@ Example:
 
 import argparse
 import collections
+import fcntl
 import json
 import os
 import pathlib
@@ -24,6 +25,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Begins instructions of an open command file (docs/reference/isp.md).
+BEGIN = 0x40044675
 FIRST_USER = 61_000
 LINE = b"line %07d some text that is a line of one hundred bytes or so, repeated and repeated, again and again"
 
@@ -77,7 +80,9 @@ def as_user(user, function):
 
 def open_channel(place):
     """Opens a command file in which instructions can be given."""
-    return os.open(place / ".isp", os.O_RDWR)
+    channel = os.open(place / ".isp", os.O_RDWR)
+    fcntl.ioctl(channel, BEGIN, bytes(4))
+    return channel
 
 
 def give(channel, instruction):
@@ -176,9 +181,7 @@ def write_files(place, mib):
 
 
 def run(frit, place, image, arguments):
-    flags = ["--isp-memory", arguments.budget]
-    if "--isp " in subprocess.run([frit, "mount", "--help"], capture_output=True, text=True, check=True).stdout:
-        flags += ["--isp", "all"]
+    flags = ["--isp", "all", "--isp-memory", arguments.budget]
     subprocess.run([frit, "mkfs", image, "--size", "1G", "--force"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([frit, "mount", image, place, *flags], check=True, stdout=subprocess.DEVNULL)
     users = []
