@@ -2,6 +2,7 @@
 
 use crate::backing::clone_connection;
 use crate::kernel::Kernel;
+use crate::mountpoint::{HeldMount, Mountpoint, mount_on};
 use crate::server::Server;
 use crate::transport::ring::{self, ProcessorSet, Processors, Seats};
 use crate::transport::{DeviceFd, REQUEST_BYTES_MAX, device};
@@ -65,7 +66,9 @@ pub struct Connection {
     threads: Vec<JoinHandle<io::Result<()>>>,
     failed: Arc<AtomicBool>,
     uses_rings: bool,
-    /// The mount. Dropped last.
+    /// The mount, if the session did not make it.
+    _mount: Option<HeldMount>,
+    /// The mount, or its end of the connection. Dropped last.
     _session: Session<Handshake>,
 }
 
@@ -104,7 +107,7 @@ impl Connection {
     /// that the server or the options demand.
     pub fn start<S: Server>(
         server: &Arc<S>,
-        mountpoint: &Path,
+        mountpoint: Mountpoint<'_>,
         options: &ConnectionOptions,
     ) -> Result<Connection, ConnectionError> {
         // Before a thread is bound.
@@ -120,12 +123,12 @@ impl Connection {
 
     fn start_device<S: Server>(
         server: &Arc<S>,
-        mountpoint: &Path,
+        mountpoint: Mountpoint<'_>,
         options: &ConnectionOptions,
     ) -> Result<Connection, ConnectionError> {
-        let (session, kernel, device) = mount(server, mountpoint, options, false)?.0;
+        let ((mount, session), kernel, device) = mount(server, mountpoint, options, false)?.0;
         server.connected(kernel);
-        let mut threads = Threads::new(server, mountpoint);
+        let mut threads = Threads::new(server, mountpoint.path);
         for i in 1..options.threads.max(1) {
             let clone = clone_connection(&device).map_err(ConnectionError::Mount)?;
             let started = threads.start_device(format!("fuse-{i}"), DeviceFd(Arc::new(clone)));
@@ -133,23 +136,23 @@ impl Connection {
         }
         threads.start_device("fuse-0".into(), device).map_err(ConnectionError::Mount)?;
         let Threads { started, failed, .. } = threads;
-        Ok(Connection { threads: started, failed, uses_rings: false, _session: session })
+        Ok(Connection { threads: started, failed, uses_rings: false, _mount: mount, _session: session })
     }
 
     fn start_rings<S: Server>(
         server: &Arc<S>,
-        mountpoint: &Path,
+        mountpoint: Mountpoint<'_>,
         options: &ConnectionOptions,
     ) -> Result<Connection, ConnectionError> {
         ring::check_available().map_err(ConnectionError::Rings)?;
         let processors = Processors::of_machine().map_err(|e| ConnectionError::Rings(e.to_string()))?;
-        let ((session, kernel, device), has_rings) = mount(server, mountpoint, options, true)?;
+        let (((mount, session), kernel, device), has_rings) = mount(server, mountpoint, options, true)?;
         if !has_rings {
             return Err(ConnectionError::Rings("it is off in this kernel".into()));
         }
         let per_processor = options.threads.div_ceil(ProcessorSet::of_process().len().max(1));
         let per_processor = per_processor.clamp(*RING_THREADS.start(), *RING_THREADS.end());
-        let mut threads = Threads::new(server, mountpoint);
+        let mut threads = Threads::new(server, mountpoint.path);
         let refused = |e: io::Error| ConnectionError::Rings(format!("the kernel refuses the rings: {e}"));
         let mut begin = Vec::new();
         let own = processors.own.iter().flat_map(|&queue| {
@@ -166,7 +169,7 @@ impl Connection {
             let _ = begin.send(());
         }
         let Threads { started, failed, .. } = threads;
-        Ok(Connection { threads: started, failed, uses_rings: true, _session: session })
+        Ok(Connection { threads: started, failed, uses_rings: true, _mount: mount, _session: session })
     }
 
     /// Returns `true` if requests come through io_uring.
@@ -201,13 +204,13 @@ impl Connection {
     }
 }
 
-type Mounted = (Session<Handshake>, Kernel, DeviceFd);
+type Mounted = ((Option<HeldMount>, Session<Handshake>), Kernel, DeviceFd);
 
 /// Mounts, and answers the first request. Returns `true` with the rest if the kernel sends requests
 /// through rings.
 fn mount<S: Server>(
     server: &Arc<S>,
-    mountpoint: &Path,
+    mountpoint: Mountpoint<'_>,
     options: &ConnectionOptions,
     rings: bool,
 ) -> Result<(Mounted, bool), ConnectionError> {
@@ -215,10 +218,23 @@ fn mount<S: Server>(
     let of_server = Arc::clone(server);
     let negotiate = Box::new(move |config: &mut KernelConfig| of_server.negotiate(config));
     let handshake = Handshake { negotiate, rings, has_rings: Arc::clone(&has_rings) };
-    let session = Session::new(handshake, mountpoint, &options.config).map_err(ConnectionError::Mount)?;
-    let device = std::os::fd::AsFd::as_fd(&session).try_clone_to_owned().map_err(ConnectionError::Mount)?;
+    let held = mount_on(mountpoint.directory, &options.config).map_err(ConnectionError::Mount)?;
+    let session = match held {
+        Some(device) => {
+            let device = Arc::new(device);
+            // Unmounts if the handshake fails.
+            let mounted = HeldMount::new(mountpoint, &device);
+            let acl = options.config.acl;
+            let copy = device.try_clone().map_err(ConnectionError::Mount)?;
+            let session = Session::from_fd(handshake, copy, acl, options.config.clone());
+            session.map(|session| (Some(mounted), session))
+        }
+        None => Session::new(handshake, mountpoint.path, &options.config).map(|session| (None, session)),
+    };
+    let session = session.map_err(ConnectionError::Mount)?;
+    let device = std::os::fd::AsFd::as_fd(&session.1).try_clone_to_owned().map_err(ConnectionError::Mount)?;
     let device = Arc::new(device);
-    let kernel = Kernel::new(Arc::clone(&device), session.notifier());
+    let kernel = Kernel::new(Arc::clone(&device), session.1.notifier());
     Ok(((session, kernel, DeviceFd(device)), has_rings.load(Ordering::Relaxed)))
 }
 

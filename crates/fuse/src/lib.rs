@@ -13,6 +13,7 @@ mod backing;
 mod connection;
 mod dispatch;
 mod kernel;
+mod mountpoint;
 mod protocol;
 mod reply;
 mod request;
@@ -26,6 +27,7 @@ pub use fuser::{
     MountOption, OpenAccMode, OpenFlags, PollEvents, RenameFlags, SessionACL, WriteFlags,
 };
 pub use kernel::{Kernel, PollToken};
+pub use mountpoint::Mountpoint;
 pub use protocol::{Entry, FileAttr, Timestamp};
 pub use reply::{
     Opened, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,

@@ -2,12 +2,13 @@
 
 use frit_fuse::{
     Config, Connection, ConnectionError, ConnectionOptions, Entry, Errno, FileAttr, FileHandle, FileType,
-    FopenFlags, INodeNo, KernelConfig, OpenFlags, Opened, Read, ReplyAttr, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyRead, ReplyWrite, Request, Rings, Server, SetAttr, Write,
+    FopenFlags, INodeNo, KernelConfig, Mountpoint, OpenFlags, Opened, Read, ReplyAttr, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyRead, ReplyWrite, Request, Rings, Server, SetAttr, Write,
 };
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Read as _;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -193,7 +194,9 @@ pub(crate) fn run(directory: &Path) {
         std::process::exit(2);
     });
     let options = ConnectionOptions { config: Config::default(), threads: 4, rings };
-    match Connection::start(&server, directory, &options) {
+    let held = std::fs::File::open(directory).unwrap();
+    let mountpoint = Mountpoint { path: directory, directory: held.as_fd() };
+    match Connection::start(&server, mountpoint, &options) {
         Ok(connection) => {
             server.rings.store(u64::from(connection.uses_rings()), Ordering::SeqCst);
             eprintln!("mounted");

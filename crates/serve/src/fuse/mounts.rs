@@ -3,7 +3,7 @@
 use super::file_system::SUBTYPE;
 use super::loop_devices::unescape;
 use frit_core::paths::{self, Place};
-use frit_fuse::ConnectionError;
+use frit_fuse::{ConnectionError, Mountpoint};
 use rustix::mount::UnmountFlags;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,27 +23,44 @@ pub(super) fn is_disconnected(error: &io::Error) -> bool {
     numbers.iter().any(|number| error.raw_os_error() == Some(number.raw_os_error()))
 }
 
-/// Returns the absolute path of a directory that can be mounted on.
-pub(super) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
+/// A directory that can be mounted on, which stays open.
+#[derive(Debug)]
+pub(super) struct CheckedMountpoint {
+    /// Path without links.
+    pub(super) path: PathBuf,
+    directory: Place,
+}
+
+impl CheckedMountpoint {
+    /// Returns the directory for the connection.
+    pub(super) fn as_mountpoint(&self) -> Mountpoint<'_> {
+        Mountpoint { path: &self.path, directory: self.directory.dir() }
+    }
+}
+
+/// Opens a directory that can be mounted on.
+pub(super) fn check_mountpoint(directory: &Path) -> io::Result<CheckedMountpoint> {
     // A mount whose server no longer exists has a path, but every access to it fails.
-    let resolved = std::fs::metadata(directory).and_then(|_| paths::canonical(directory));
-    let mountpoint = resolved.map_err(|e| {
-        let hint = if is_disconnected(&e) {
-            "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
-        } else {
-            "the mountpoint has to be an existing directory"
+    let found = std::fs::metadata(directory);
+    let opened = found.and_then(|found| match found.is_dir() {
+        true => Place::of_dir(directory).and_then(|held| Ok((paths::canonical(directory)?, held))),
+        false => Err(io::ErrorKind::NotADirectory.into()),
+    });
+    let (path, held) = opened.map_err(|e| {
+        let hint = match e.kind() {
+            _ if is_disconnected(&e) => {
+                "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
+            }
+            io::ErrorKind::NotADirectory => "FUSE mounts on directories only",
+            _ => "the mountpoint has to be an existing directory",
         };
         io::Error::new(e.kind(), format!("{}: {e}; {hint}", directory.display()))
     })?;
-    if !mountpoint.is_dir() {
-        let what = format!("{}: not a directory; FUSE mounts on directories only", mountpoint.display());
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
-    }
-    if mounts_at(&mountpoint)? > 0 {
-        let what = format!("{}: something is mounted there already", mountpoint.display());
+    if mounts_at(&path)? > 0 {
+        let what = format!("{}: something is mounted there already", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
-    Ok(mountpoint)
+    Ok(CheckedMountpoint { path, directory: held })
 }
 
 /// Returns an error of mounting, extended by advice.

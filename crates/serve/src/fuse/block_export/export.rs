@@ -30,13 +30,14 @@ impl BlockExport {
     /// # Errors
     /// FUSE is not available, or the directory cannot be mounted on.
     pub fn start(device: &Arc<Device>, directory: &Path) -> io::Result<BlockExport> {
-        let mountpoint = mounts::check_mountpoint(directory)?;
+        let checked = mounts::check_mountpoint(directory)?;
         let timer = Arc::new(Timer::start()?);
         let adapter = Arc::new(BlockAdapter::new(device.clone(), timer.clone()));
         let options = ConnectionOptions { config: config(device), threads: THREADS, rings: Rings::Auto };
-        let connection = Connection::start(&adapter, &mountpoint, &options);
-        let connection = connection.map_err(|e| mounts::mount_error(&mountpoint, e))?;
+        let connection = Connection::start(&adapter, checked.as_mountpoint(), &options);
+        let connection = connection.map_err(|e| mounts::mount_error(&checked.path, e))?;
         device.clients().count_accepted();
+        let mountpoint = checked.path;
         Ok(BlockExport { mountpoint, connection: Some(connection), device: device.clone(), _timer: timer })
     }
 

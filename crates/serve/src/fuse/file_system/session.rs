@@ -33,7 +33,8 @@ impl Mount {
         directory: &Path,
         options: &MountOptions,
     ) -> io::Result<Mount> {
-        let mountpoint = check_mountpoint(directory)?;
+        let checked = check_mountpoint(directory)?;
+        let mountpoint = checked.path.clone();
         if !options.nonempty && std::fs::read_dir(&mountpoint)?.next().is_some() {
             let what = format!(
                 "{}: the directory is not empty, and what is in it would be hidden; -o nonempty mounts over it",
@@ -48,7 +49,7 @@ impl Mount {
         }
         let adapter = Arc::new(FsAdapter::new(Arc::clone(files), options)?);
         let reason = adapter.passthrough.inactive_reason();
-        let connection = Connection::start(&adapter, &mountpoint, &options.connection());
+        let connection = Connection::start(&adapter, checked.as_mountpoint(), &options.connection());
         let connection = connection.map_err(|e| mount_error(&mountpoint, e))?;
         let device = top_device_at(&mountpoint)?;
         let inactive_reason = reason.get().copied();

@@ -1,6 +1,6 @@
 //! Attacks on command files, by a second user, through programs with more rights, and by copies of trees.
 //!
-//! `programs/channel.c` opens a channel as one user and writes to it as another one. Each attack has a
+//! `../programs/channel.c` opens a channel as one user and writes to it as another one. Each attack has a
 //! twin that is allowed and succeeds, so a refusal is not one of something else.
 
 use super::{Mounted, sh_as};
@@ -33,7 +33,7 @@ impl Attacked {
             fs::set_permissions(m.path(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         let program = m._dir.path().join("channel");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/mount/programs/channel.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/programs/channel.c");
         let mut cc = Command::new("cc");
         let compiled = cc.args(["-O1", "-o"]).arg(&program).arg(source).arg("-lpthread").output();
         let Ok(said) = compiled else {

@@ -70,7 +70,7 @@ fn s78_writing_takes_rights_away() {
 /// Linux removes a set-group-ID bit without execution by the group as well, if the writer is not in the group
 /// (`setattr_should_drop_sgid`; xfstests generic/683 to 685).
 #[test]
-fn s78_a_writer_outside_the_group_takes_its_bit_away() {
+fn a_writer_outside_the_group_takes_its_bit_away() {
     const GROUP: u32 = 4242;
     let Some(m) = Mounted::new("") else { return };
     let path = m.path("locked");
