@@ -21,7 +21,7 @@ use std::process::ExitCode;
   frit isp run /mnt '{\"filter\": {\"regex\": \"^E\"}, \"limit\": 10, \"file\": \"log.txt\"}'
   frit isp run /mnt '{\"checksum\": \"sha256\", \"file\": \"data.bin\"}'
   frit isp program /mnt/top_k.wasm /mnt/numbers.txt --argument 5
-  exec 3<>/mnt/.isp; frit isp begin <&3                       in a shell: instructions through descriptor 3
+  exec 3<>/mnt/.isp; frit isp begin <&3                       in a shell, for instructions
   frit isp registers img                                      instructions in progress
   frit isp enable img                                         command files for an older image
 

@@ -4,6 +4,8 @@ use crate::error::{Error, Result};
 use crate::files::FileSystem;
 use crate::types::{Attr, AttrChanges, Caller, Ino, InodeType, NewInode, RenameMode};
 
+/// What is not supported below a directory.
+const OUT: &str = "names and symbolic links that lead out of the directory";
 /// Maximum number of symbolic links in a path (MAXSYMLINKS of Linux).
 const LINKS_MAX: u32 = 40;
 
@@ -19,13 +21,14 @@ pub trait Paths: FileSystem {
         walk(self, caller, self.attr(Ino::ROOT)?, path.as_bytes(), &mut Links::followed(follow))
     }
 
-    /// Resolves a path from a directory, of a file system that is mounted: a symbolic link to an absolute
-    /// path leads out of it. All symbolic links are followed.
+    /// Resolves a path from a directory, of a file system that is mounted, and never above this directory: what
+    /// is above it may be hidden from the caller, by a mount or a changed root. All symbolic links are followed.
     ///
     /// # Errors
-    /// As [`Paths::resolve`]; [`Error::Unsupported`] for such a link.
+    /// As [`Paths::resolve`]; [`Error::Unsupported`] for a name or a link that leads out of the directory.
     fn resolve_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
-        walk(self, caller, self.attr(dir)?, path, &mut Links { absolute: false, ..Links::followed(true) })
+        let mut links = Links { above: Some(Vec::new()), ..Links::followed(true) };
+        walk(self, caller, self.attr(dir)?, path, &mut links)
     }
 
     /// Resolves a path as [`Paths::resolve_below`], of a file to be overwritten. Names that others can change
@@ -35,7 +38,7 @@ pub trait Paths: FileSystem {
     /// # Errors
     /// As [`Paths::resolve_below`]; [`Error::Access`] for such a link or file.
     fn resolve_target_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
-        let mut links = Links { absolute: false, own: true, ..Links::followed(true) };
+        let mut links = Links { above: Some(Vec::new()), own: true, ..Links::followed(true) };
         walk(self, caller, self.attr(dir)?, path, &mut links)
     }
 
@@ -158,8 +161,9 @@ impl<F: FileSystem + ?Sized> Paths for F {}
 struct Links {
     /// A link in the last name is followed.
     last: bool,
-    /// A link to an absolute path leads to the root directory of the file system.
-    absolute: bool,
+    /// Directories above the current one, up to the first one, out of which nothing leads. `None`: a link to an
+    /// absolute path leads to the root directory of the file system.
+    above: Option<Vec<Attr>>,
     /// Only the caller and root could have placed the links, and the file.
     own: bool,
     /// Number of links followed so far.
@@ -169,7 +173,7 @@ struct Links {
 impl Links {
     /// Links of a path from the root directory.
     fn followed(last: bool) -> Self {
-        Self { last, absolute: true, own: false, followed: 0 }
+        Self { last, above: None, own: false, followed: 0 }
     }
 }
 
@@ -184,6 +188,19 @@ fn walk<F: FileSystem + ?Sized>(
     let mut left = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).peekable();
     while let Some(name) = left.next() {
         let dir = at;
+        match (name, &mut links.above) {
+            (b".", Some(_)) => {
+                fs.lookup(caller, dir.ino, name)?;
+                continue;
+            }
+            // Not what is above the directory by now: others may have moved it.
+            (b"..", Some(above)) => {
+                fs.lookup(caller, dir.ino, name)?;
+                at = above.pop().ok_or(Error::Unsupported(OUT))?;
+                continue;
+            }
+            _ => {}
+        }
         at = fs.lookup(caller, dir.ino, name)?;
         if links.own && !is_kept(caller, &dir, &at) {
             return Err(Error::Access);
@@ -194,14 +211,16 @@ fn walk<F: FileSystem + ?Sized>(
                 return Err(Error::TooManyLinks);
             }
             let target = fs.read_link(at.ino)?;
-            let start = match (target.first(), links.absolute) {
-                (Some(b'/'), true) => fs.attr(Ino::ROOT)?,
-                (Some(b'/'), false) => return Err(Error::Unsupported("symbolic links to absolute paths")),
+            let start = match (target.first(), &links.above) {
+                (Some(b'/'), None) => fs.attr(Ino::ROOT)?,
+                (Some(b'/'), Some(_)) => return Err(Error::Unsupported(OUT)),
                 _ => dir,
             };
             let last = std::mem::replace(&mut links.last, true);
             at = walk(fs, caller, start, &target, links)?;
             links.last = last;
+        } else if let Some(above) = &mut links.above {
+            above.push(dir);
         }
     }
     Ok(at)

@@ -8,9 +8,9 @@ use std::io::stdin;
 /// Arguments of the command.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples, in a shell:
-  exec 3<>.isp; frit isp begin <&3                 opens the command file of a directory as descriptor 3
+  exec 3<>.isp; frit isp begin <&3     opens the command file of a directory as descriptor 3
   echo '{\"words\": [\"error\"], \"file\": \"log.txt\"}' >&3; IFS= read -r line <&3; echo \"$line\"
-  frit isp begin --share <&3                       programs that the shell starts write to it as well
+  frit isp begin --share <&3           programs that the shell starts write to it as well
 
 A command file takes instructions only from the process that opened it, and only after a request that no program \
 sends by accident: so nobody can make a program with more rights write an instruction. This command sends the \

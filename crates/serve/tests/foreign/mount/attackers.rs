@@ -339,3 +339,42 @@ fn a_copy_writes_nothing_that_others_have_placed_at_its_name() {
     }
     a.m.stop();
 }
+
+/// What is above the directory may be hidden from the author: by a changed root, a bind mount, or Landlock.
+#[test]
+fn nothing_leads_out_of_the_directory_of_a_command_file() {
+    let Some(a) = Attacked::new() else { return };
+    fs::create_dir_all(a.m.path("jail/deep")).unwrap();
+    fs::write(a.m.path("jail/own"), "a secret word\n").unwrap();
+    for (target, name) in [("..", "up"), ("deep/../..", "around"), ("up/jail", "again"), (".", "here")] {
+        std::os::unix::fs::symlink(target, a.m.path("jail").join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("../own", a.m.path("jail/deep/inside")).unwrap();
+    let ask = |directory: &str, file: &str| {
+        let mut channel = Command::new(&a.program);
+        channel.arg(a.m.path(directory)).args(["own", "write", "0"]);
+        channel.arg(format!(r#"{{"words": ["secret"], "file": "{file}"}}"#));
+        String::from_utf8(channel.output().unwrap().stdout).unwrap()
+    };
+    for file in ["up/secret", "around/secret", "again/own", "here/up/public", "up/up/public"] {
+        let said = ask("jail", file);
+        assert!(said.contains(r#""status":"invalid""#) && said.contains("leads out of"), "{file}: {said}");
+    }
+    for (directory, file) in [
+        ("jail", "deep/inside"),
+        ("jail", "here/own"),
+        ("", "jail/up/secret"),
+        ("", "jail/around/public"),
+        ("", "jail/again/deep/inside"),
+    ] {
+        assert!(ask(directory, file).contains(FOUND), "{directory} {file}");
+    }
+    for to in ["up/public", "around/public"] {
+        let mut channel = Command::new(&a.program);
+        channel.arg(a.m.path("jail")).args(["own", "write", "0"]);
+        channel.arg(format!(r#"{{"copy": {{"regex": "."}}, "file": "own", "to": "{to}"}}"#));
+        let said = String::from_utf8(channel.output().unwrap().stdout).unwrap();
+        assert!(!said.contains(r#""status":"ok""#), "{to}: {said}");
+    }
+    a.m.stop();
+}

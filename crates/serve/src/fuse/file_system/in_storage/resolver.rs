@@ -40,7 +40,9 @@ pub fn resolve_error(error: Error) -> ResolveError {
         Error::Access | Error::NotPermitted => ResolveError::Denied,
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
         Error::Unsupported(_) => ResolveError::Invalid(
-            "a symbolic link in the path leads to an absolute path; name the file itself".into(),
+            "a symbolic link in the path leads out of the directory of the command file, or to an absolute path; name \
+             the file itself, in the command file of a directory above both"
+                .into(),
         ),
         error @ Error::TooManyLinks => ResolveError::Invalid(error.to_string()),
         error => ResolveError::Other(error.to_string()),
