@@ -12,6 +12,7 @@ use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
 use super::passthrough::Passthrough;
 use super::reply::{self, TTL};
+use super::requester;
 use super::setup;
 use super::unreported::UnreportedChanges;
 use frit_direct::messages::{BEGIN, PREPARE_AT, PREPARE_WHENCE};
@@ -94,6 +95,17 @@ impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
         }
     }
 
+    /// Fails if the sender may neither write a file nor change its owner, and so takes no privileges away. The
+    /// kernel does not check it for a change of owner that changes nothing.
+    fn check_remover(&self, request: &Request, ino: Ino) -> Result<()> {
+        let attr = self.files.attr(ino)?;
+        if attr.kind != InodeType::File || attr.uid == request.uid() {
+            return Ok(());
+        }
+        let writer = self.files.check_writer(&requester::caller_with_groups(request), ino);
+        writer.map_err(|_| frit_fs::Error::NotPermitted)
+    }
+
     /// Opens a pinned inode for the kernel, and passes what the kernel has to know to `reply`. If that fails,
     /// the inode is released.
     fn with_opened(
@@ -168,8 +180,9 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         if changes == AttrChanges::default() {
             // SETATTR without attributes precedes a write, or a change of owner that changes
             // nothing. It asks to remove set-ID bits and capabilities.
-            let removed =
-                KillprivCache::remove_before_write(&*self.files, ino(number), Writer::Sender(request));
+            let removed = self.check_remover(request, ino(number)).and_then(|()| {
+                KillprivCache::remove_before_write(&*self.files, ino(number), Writer::Sender(request))
+            });
             let attr = removed.and_then(|()| self.files.attr(ino(number))).map(|attr| self.shown(attr));
             return reply::attr(reply, &self.passthrough, attr);
         }
@@ -378,7 +391,10 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        reply::empty(reply, self.files.remove_xattr(&caller(request), ino(number), name.as_bytes()));
+        let name = name.as_bytes();
+        // The kernel removes capabilities also for a change of owner that changes nothing.
+        let may = if name == CAPABILITY { self.check_remover(request, ino(number)) } else { Ok(()) };
+        reply::empty(reply, may.and_then(|()| self.files.remove_xattr(&caller(request), ino(number), name)));
     }
 
     fn access(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyEmpty) {

@@ -67,6 +67,30 @@ fn s78_writing_takes_rights_away() {
     m.stop();
 }
 
+#[test]
+fn somebody_who_may_not_write_a_file_takes_nothing_away() {
+    let Some(m) = Mounted::new("") else { return };
+    let path = m.path("program");
+    let none = [&[0, 0, 0, 2][..], &[0; 16]].concat();
+    let change = "import os; os.chown('program', -1, -1)";
+    for (owner, permissions, uid, left) in [
+        (0, 0o6755, NOBODY, (0o6755, true)),
+        (0, 0o6700, NOBODY, (0o6700, true)),
+        // The owner, and a writer.
+        (NOBODY, 0o6755, NOBODY, (0o755, false)),
+    ] {
+        let _ = fs::remove_file(&path);
+        fs::write(&path, "program").unwrap();
+        chown(&path, Some(owner), None).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(permissions)).unwrap();
+        setxattr(&path, "security.capability", &none, XattrFlags::empty()).unwrap();
+        sh_as(uid, &m.at, &format!("python3 -c \"{change}\""));
+        let capable = getxattr(&path, "security.capability", &mut [0u8; 64]).is_ok();
+        assert_eq!((mode(&path), capable), left, "{owner} {permissions:o} {uid}");
+    }
+    m.stop();
+}
+
 /// Linux removes a set-group-ID bit without execution by the group as well, if the writer is not in the group
 /// (`setattr_should_drop_sgid`; xfstests generic/683 to 685).
 #[test]
