@@ -47,7 +47,11 @@ fn is_socket(found: &Stat) -> bool {
 /// # Errors
 /// The error of the host; another server listens there; something else has the name.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketName)> {
-    let place = Place::of_name(path)?;
+    let place = Place::of_name(path).map_err(|e| match e.kind() {
+        // A path that does not end in a name, such as `/`.
+        io::ErrorKind::InvalidInput if path.exists() => not_a_socket(),
+        _ => e,
+    })?;
     remove_stale(&place)?;
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -72,11 +76,15 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<(UnixListener, Socket
     Ok((socket.into(), SocketName { place, identity: (found.st_dev, found.st_ino) }))
 }
 
+fn not_a_socket() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is not a socket")
+}
+
 /// Removes the name of a socket of this user on which no server listens any more.
 fn remove_stale(place: &Place) -> io::Result<()> {
     let Some(found) = place.stat()? else { return Ok(()) };
     if !is_socket(&found) {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is not a socket"));
+        return Err(not_a_socket());
     }
     match UnixStream::connect(place.short_path()) {
         Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there")),
