@@ -44,6 +44,9 @@ pub enum Error {
     /// the file has the maximum number of hard links
     #[error("the file has the maximum number of hard links")]
     LinksFull,
+    /// something else is mounted there
+    #[error("something else is mounted there")]
+    Covered,
     /// the file would exceed the maximum file size
     #[error("the file would exceed the maximum file size")]
     TooLarge,
@@ -118,6 +121,7 @@ impl Error {
             Self::NameTooLong => E::NAMETOOLONG,
             Self::TooManyLinks => E::LOOP,
             Self::LinksFull => E::MLINK,
+            Self::Covered => E::XDEV,
             Self::TooLarge => E::FBIG,
             Self::Invalid(_) => E::INVAL,
             Self::NoAttribute => E::NODATA,

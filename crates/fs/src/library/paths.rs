@@ -22,12 +22,14 @@ pub trait Paths: FileSystem {
     }
 
     /// Resolves a path from a directory, of a file system that is mounted, and never above this directory: what
-    /// is above it may be hidden from the caller, by a mount or a changed root. All symbolic links are followed.
+    /// is above it may be hidden from the caller, by a mount or a changed root. Neither does it lead through
+    /// inodes on which something else is mounted (`covered`). All symbolic links are followed.
     ///
     /// # Errors
-    /// As [`Paths::resolve`]; [`Error::Unsupported`] for a name or a link that leads out of the directory.
-    fn resolve_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
-        let mut links = Links { above: Some(Vec::new()), ..Links::followed(true) };
+    /// As [`Paths::resolve`]; [`Error::Unsupported`] for a name or a link that leads out of the directory,
+    /// [`Error::Covered`] for a covered inode.
+    fn resolve_below(&self, caller: &Caller, dir: Ino, path: &[u8], covered: &[Ino]) -> Result<Attr> {
+        let mut links = Links { above: Some(Vec::new()), covered, ..Links::followed(true) };
         walk(self, caller, self.attr(dir)?, path, &mut links)
     }
 
@@ -37,8 +39,8 @@ pub trait Paths: FileSystem {
     ///
     /// # Errors
     /// As [`Paths::resolve_below`]; [`Error::Access`] for such a link or file.
-    fn resolve_target_below(&self, caller: &Caller, dir: Ino, path: &[u8]) -> Result<Attr> {
-        let mut links = Links { above: Some(Vec::new()), own: true, ..Links::followed(true) };
+    fn resolve_target_below(&self, caller: &Caller, dir: Ino, path: &[u8], covered: &[Ino]) -> Result<Attr> {
+        let mut links = Links { above: Some(Vec::new()), covered, own: true, ..Links::followed(true) };
         walk(self, caller, self.attr(dir)?, path, &mut links)
     }
 
@@ -158,22 +160,24 @@ pub trait Paths: FileSystem {
 impl<F: FileSystem + ?Sized> Paths for F {}
 
 /// Treatment of symbolic links in a path.
-struct Links {
+struct Links<'c> {
     /// A link in the last name is followed.
     last: bool,
     /// Directories above the current one, up to the first one, out of which nothing leads. `None`: a link to an
     /// absolute path leads to the root directory of the file system.
     above: Option<Vec<Attr>>,
+    /// Inodes through which nothing leads.
+    covered: &'c [Ino],
     /// Only the caller and root could have placed the links, and the file.
     own: bool,
     /// Number of links followed so far.
     followed: u32,
 }
 
-impl Links {
+impl Links<'_> {
     /// Links of a path from the root directory.
     fn followed(last: bool) -> Self {
-        Self { last, above: None, own: false, followed: 0 }
+        Self { last, above: None, covered: &[], own: false, followed: 0 }
     }
 }
 
@@ -182,7 +186,7 @@ fn walk<F: FileSystem + ?Sized>(
     caller: &Caller,
     from: Attr,
     path: &[u8],
-    links: &mut Links,
+    links: &mut Links<'_>,
 ) -> Result<Attr> {
     let mut at = from;
     let mut left = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).peekable();
@@ -202,6 +206,9 @@ fn walk<F: FileSystem + ?Sized>(
             _ => {}
         }
         at = fs.lookup(caller, dir.ino, name)?;
+        if links.covered.contains(&at.ino) {
+            return Err(Error::Covered);
+        }
         if links.own && !is_kept(caller, &dir, &at) {
             return Err(Error::Access);
         }

@@ -245,10 +245,43 @@ fn mount_list() -> io::Result<String> {
     std::fs::read_to_string("/proc/self/mountinfo")
 }
 
+/// A part of a file system that is mounted, as paths in the file system.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct MountedPart {
+    /// What is mounted: the root directory, or a directory or file that is bound.
+    pub(super) root: PathBuf,
+    /// On what something else is mounted.
+    pub(super) covered: Vec<PathBuf>,
+}
+
+/// Returns the mounts of a device in a list of mounts, without those of removed directories. `None`: the list has
+/// paths of different times.
+pub(super) fn parts_in(list: &str, device: &str) -> Option<Vec<MountedPart>> {
+    // proc(5); a removed directory has no name that could be found.
+    let is_removed = |path: &str| path.ends_with("//deleted");
+    let lines: Vec<Line<'_>> = list.lines().filter_map(Line::parse).collect();
+    let parts = lines.iter().filter(|line| line.device == device && !is_removed(line.root));
+    let part = |part: &Line<'_>| {
+        let (root, at) = (unescape(part.root), unescape(part.directory));
+        let on = lines.iter().filter(|line| line.parent == part.id && line.id != part.id);
+        let below = on.filter(|line| !is_removed(line.directory)).map(|line| {
+            let directory = unescape(line.directory);
+            directory.strip_prefix(&at).ok().map(|path| root.join(path))
+        });
+        Some(MountedPart { covered: below.collect::<Option<_>>()?, root })
+    };
+    parts.map(part).collect()
+}
+
 /// A line of a list of mounts.
 struct Line<'a> {
+    /// Numbers of the mount, and of that on which it is mounted.
+    id: &'a str,
+    parent: &'a str,
     /// Major and minor number.
     device: &'a str,
+    /// What of the file system is mounted: a path in it, escaped.
+    root: &'a str,
     directory: &'a str,
     kind: &'a str,
     source: PathBuf,
@@ -258,9 +291,11 @@ impl<'a> Line<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         // The number of fields before the separator varies.
         let (before, after) = line.split_once(" - ")?;
-        let (mut before, mut after) = (before.split(' ').skip(2), after.split(' '));
-        let (device, _root, directory) = (before.next()?, before.next()?, before.next()?);
-        Some(Self { device, directory, kind: after.next()?, source: unescape(after.next()?) })
+        let (mut before, mut after) = (before.split(' '), after.split(' '));
+        let (id, parent, device) = (before.next()?, before.next()?, before.next()?);
+        let (root, directory) = (before.next()?, before.next()?);
+        let (kind, source) = (after.next()?, unescape(after.next()?));
+        Some(Self { id, parent, device, root, directory, kind, source })
     }
 }
 
@@ -300,5 +335,33 @@ mod tests {
         assert!(!is_file_system_in(list, device(51)) && !is_file_system_in(list, device(5)), "another type");
         let others = "42 22 0:52 / /mnt/c rw - fuse.bindfs /home rw\n";
         assert!(devices_in(others, Path::new("/home/image")).is_empty());
+    }
+
+    #[test]
+    fn what_mounts_cover_has_a_path_in_the_file_system() {
+        let line = |id, parent, device, root, at| {
+            format!("{id} {parent} {device} {root} {at} rw shared:3 - fuse.ispfs /img rw\n")
+        };
+        let list = [
+            line(22, 22, "8:1", "/", "/"),
+            line(40, 22, "0:50", "/", "/mnt"),
+            line(41, 40, "0:51", "/", r"/mnt/a\040b/c"),
+            line(42, 41, "0:52", "/", r"/mnt/a\040b/c/below"),
+            line(43, 22, "0:50", "/pub", "/srv/pub"),
+            line(44, 43, "0:50", "/pub/x", "/srv/pub/x"),
+            line(45, 40, "0:53", "/", "/mnt/gone//deleted"),
+            line(46, 22, "0:50", "/old//deleted", "/srv/old"),
+            line(47, 43, "0:51", "/", "/srv/pub"),
+        ]
+        .concat();
+        let part = |root: &str, covered: &[&str]| MountedPart {
+            root: root.into(),
+            covered: covered.iter().map(PathBuf::from).collect(),
+        };
+        let expected = vec![part("/", &["/a b/c"]), part("/pub", &["/pub/x", "/pub/"]), part("/pub/x", &[])];
+        assert_eq!(parts_in(&list, "0:50"), Some(expected));
+        assert_eq!(parts_in(&list, "0:5"), Some(Vec::new()));
+        let torn = line(40, 22, "0:50", "/", "/mnt") + &line(41, 40, "0:51", "/", "/moved/a");
+        assert_eq!(parts_in(&torn, "0:50"), None);
     }
 }

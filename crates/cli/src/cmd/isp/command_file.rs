@@ -98,6 +98,12 @@ fn not_opened(directory: &Path, path: &Path, error: Errno) -> Report {
             "this user may give no instructions in {}: {error}",
             directory.display()
         ),
+        Errno::PERM => miette!(
+            help = "give instructions in a process that sees the mount (not in another mount namespace), with a /proc \
+                    that shows this process to the server",
+            "no instructions can be given in {} from here: {error}",
+            directory.display()
+        ),
         Errno::OPNOTSUPP => miette!(
             help = "mount it without --isp off",
             "{} is in a file system that is mounted with --isp off",

@@ -39,7 +39,7 @@ impl Resolver for ImageWithFile {
     fn source(&self, target: &Target) -> std::result::Result<Arc<dyn Source>, ResolveError> {
         let Target::Name(path) = target else { return Err(ResolveError::NotFound) };
         let other = |e: frit_fs::Error| ResolveError::Other(e.to_string());
-        let attr = self.fs.resolve_below(&Caller::ROOT, Ino::ROOT, path.as_os_str().as_bytes());
+        let attr = self.fs.resolve_below(&Caller::ROOT, Ino::ROOT, path.as_os_str().as_bytes(), &[]);
         let ino = attr.map_err(other)?.ino;
         let contents = Arc::clone(&self.fs).open_contents(&Caller::ROOT, ino, false).map_err(other)?;
         Ok(Arc::new(ImageContents(contents)))

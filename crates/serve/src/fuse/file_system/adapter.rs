@@ -50,7 +50,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     /// Creates the adapter of a file system.
     ///
     /// # Errors
-    /// The thread for invalidation cannot be started.
+    /// A thread cannot be started.
     pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let unreported = Arc::new(UnreportedChanges::new(&*files));
         let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
@@ -59,7 +59,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let killpriv = Arc::new(KillprivCache::new());
         let engine_kernel = Arc::clone(&kernel);
-        let commands = CommandFiles::new(engine_kernel, Arc::clone(&killpriv), options);
+        let commands = CommandFiles::start(engine_kernel, Arc::clone(&killpriv), options)?;
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
@@ -237,7 +237,9 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     ) {
         let Some(mode) = rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let (from, to) = ((ino(dir), name.as_bytes()), (ino(new_dir), new_name.as_bytes()));
-        reply::empty(reply, self.files.rename(&caller(request), from, to, mode));
+        self.commands.renames().during(&*self.files, from, to, mode, || {
+            reply::empty(reply, self.files.rename(&caller(request), from, to, mode));
+        });
     }
 
     fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {

@@ -51,7 +51,9 @@ impl Mount {
         let reason = adapter.passthrough.inactive_reason();
         let connection = Connection::start(&adapter, checked.as_mountpoint(), &options.connection());
         let connection = connection.map_err(|e| mount_error(&mountpoint, e))?;
-        let device = top_device_at(&mountpoint)?;
+        let device = top_device_at(&mountpoint);
+        adapter.commands.set_device(device.as_ref().ok().and_then(Option::as_deref));
+        let device = device?;
         let inactive_reason = reason.get().copied();
         let commands = Arc::clone(&adapter.commands);
         Ok(Mount { mountpoint, device, connection: Some(connection), inactive_reason, commands })

@@ -378,3 +378,158 @@ fn nothing_leads_out_of_the_directory_of_a_command_file() {
     }
     a.m.stop();
 }
+
+/// Runs a script as root in a mount namespace of its own, in the root directory of the mount.
+fn in_own_namespace(a: &Attacked, script: &str) -> String {
+    let mut shell = Command::new("timeout");
+    shell.args(["-k", "5", "60", "unshare", "-m", "sh", "-c", script]).current_dir(&a.m.at);
+    let said = shell.env("PROGRAM", &a.program).env("M", &a.m.at).output().unwrap();
+    format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr))
+}
+
+/// Returns a command that gives an instruction in a directory.
+fn given(directory: &str, instruction: &str) -> String {
+    format!("\"$PROGRAM\" {directory} own write 0 '{instruction}'")
+}
+
+fn words_of(file: &str) -> String {
+    format!(r#"{{"words": ["secret"], "file": "{file}"}}"#)
+}
+
+#[test]
+fn nothing_leads_below_what_another_mount_covers() {
+    let Some(a) = Attacked::new() else { return };
+    fs::create_dir_all(a.m.path("jail/hidden/deep")).unwrap();
+    fs::create_dir_all(a.m.path("jail/fixed")).unwrap();
+    for name in
+        ["jail/hidden/file", "jail/hidden/deep/file", "jail/file", "jail/fixed/file", "jail/fixed/empty"]
+    {
+        fs::write(a.m.path(name), "a secret word\n").unwrap();
+    }
+    std::os::unix::fs::symlink("hidden/file", a.m.path("jail/link")).unwrap();
+    std::os::unix::fs::symlink("hidden/../file", a.m.path("jail/around")).unwrap();
+    fs::hard_link(a.m.path("jail/file"), a.m.path("jail/second")).unwrap();
+    let inode = fs::metadata(a.m.path("jail/file")).unwrap().ino();
+    let by_number = format!(r#"{{"words": ["secret"], "inode": {inode}}}"#);
+    let covers = "mount -t tmpfs none jail/hidden && mount --bind public jail/file && \
+                  mount --bind jail/fixed jail/fixed && mount -o remount,ro,bind jail/fixed || exit 9; ";
+    let copy = |to: &str| format!(r#"{{"copy": {{"regex": "."}}, "file": "public", "to": "{to}"}}"#);
+    let reads = ["jail/hidden/file", "jail/hidden/deep/file", "jail/link", "jail/file", "jail/second"];
+    let mut tries: Vec<(&str, String)> = reads.iter().map(|file| ("$M", words_of(file))).collect();
+    tries.extend([("jail", words_of("hidden/file")), ("$M", words_of("jail/around"))]);
+    tries.extend([("$M", words_of("jail/fixed/file")), ("jail", by_number)]);
+    tries.extend(["jail/fixed/empty", "jail/hidden/file", "jail/file"].map(|to| ("$M", copy(to))));
+    for (directory, instruction) in tries {
+        let command = given(directory, &instruction);
+        let said = in_own_namespace(&a, &format!("{covers}{command}"));
+        assert!(said.contains("something else is mounted"), "{command}: {said}");
+        let said = in_own_namespace(&a, &command);
+        assert!(said.contains(r#""status":"ok""#), "without the mounts, {command}: {said}");
+        for name in ["jail/fixed/empty", "jail/hidden/file", "jail/file"] {
+            fs::write(a.m.path(name), "a secret word\n").unwrap();
+        }
+    }
+    // What is not covered can be used beside it, and so can a bind mount itself unless it is read-only.
+    let said = in_own_namespace(&a, &format!("{covers}{}", given("$M", &words_of("public"))));
+    assert!(said.contains(FOUND), "{said}");
+    let said = in_own_namespace(&a, &format!("{covers}{}", given("jail/fixed", &words_of("file"))));
+    assert!(said.contains("open: Read-only file system"), "{said}");
+    let bound = format!("mount --bind jail/fixed jail/hidden; {}", given("jail/hidden", &words_of("file")));
+    assert!(in_own_namespace(&a, &bound).contains(FOUND));
+    // Also in the namespace of the server, where mounts come and go while it serves.
+    for _ in 0..2 {
+        assert_eq!(sh_as(0, &a.m.at, "mount -t tmpfs none jail/hidden"), "");
+        let said = a.run("own", "write", false, &words_of("jail/hidden/file"));
+        assert!(said.contains("something else is mounted"), "{said}");
+        assert_eq!(sh_as(0, &a.m.at, "umount jail/hidden"), "");
+        a.expect(("own", "write", false), &words_of("jail/hidden/file"), FOUND);
+    }
+    a.m.stop();
+}
+
+#[test]
+fn only_what_is_mounted_in_the_namespace_of_the_sender_takes_instructions() {
+    let Some(a) = Attacked::new() else { return };
+    fs::create_dir_all(a.m.path("jail/deep")).unwrap();
+    fs::write(a.m.path("jail/deep/file"), "a secret word\n").unwrap();
+    let part = a.m._dir.path().join("part");
+    fs::create_dir(&part).unwrap();
+    // The mount is gone from the namespace, but the shell still is in its root directory.
+    let jailed = format!("P='{}'; mount --bind jail \"$P\" && umount -l \"$M\" || exit 9; ", part.display());
+    let public = words_of("public");
+    let deep = words_of("deep/file");
+    let said = in_own_namespace(&a, &format!("{jailed}{}", given(".", &public)));
+    assert!(said.contains("open: Operation not permitted"), "{said}");
+    for directory in ["\"$P\"", "jail"] {
+        let said = in_own_namespace(&a, &format!("{jailed}{}", given(directory, &deep)));
+        assert!(said.contains(FOUND), "{directory}: {said}");
+    }
+    // A command file that is bound shows its directory to nobody.
+    let file = a.m._dir.path().join("bound");
+    fs::write(&file, "").unwrap();
+    let bound = format!("mount --bind .isp '{}'", file.display());
+    let opened = format!("python3 -c 'import os; print(os.open(\"{}\", os.O_RDWR))'", file.display());
+    let said = in_own_namespace(&a, &format!("{bound}; umount -l \"$M\"; {opened}"));
+    assert!(said.contains(EPERM), "{said}");
+    assert_eq!(in_own_namespace(&a, &format!("{bound}; {opened}")).trim(), "3");
+    let said = in_own_namespace(&a, &format!("umount -l \"$M\"; {}", given("jail", &deep)));
+    assert!(said.contains("open: Operation not permitted"), "{said}");
+    // What is covered for the opener stays so for another writer.
+    let script = r#"
+import fcntl, os, struct, subprocess, sys
+fd = os.open(".isp", os.O_RDWR)
+fcntl.ioctl(fd, 0x40044675, struct.pack("I", 1))
+put = 'import os; os.write(%d, b\'{"words": ["secret"], "file": "jail/deep/file"}\')' % fd
+subprocess.run(["nsenter", "-t", sys.argv[1], "-m", "python3", "-c", put], pass_fds=[fd], check=True)
+print(os.read(fd, 1 << 16).decode())
+"#;
+    let outside = std::process::id();
+    for (cover, expected) in [("mount -t tmpfs none jail/deep;", "something else is mounted"), ("", FOUND)] {
+        let said = in_own_namespace(
+            &a,
+            &format!("{cover} python3 -c '{}' {outside}", script.replace('\'', "'\\''")),
+        );
+        assert!(said.contains(expected), "{cover}: {said}");
+    }
+    a.m.stop();
+}
+
+/// The path of what is covered is resolved while others exchange a directory in it.
+#[test]
+fn an_exchange_of_directories_shows_nothing_that_is_covered() {
+    let Some(a) = Attacked::new() else { return };
+    fs::create_dir_all(a.m.path("a/x")).unwrap();
+    fs::create_dir_all(a.m.path("b/x")).unwrap();
+    fs::write(a.m.path("a/x/file"), "a secret word\n").unwrap();
+    let script = r#"
+import ctypes, fcntl, os, struct, threading, time
+libc, end, found, refused, exchanged = ctypes.CDLL(None), time.time() + 4, 0, 0, 0
+def exchange():
+    global exchanged
+    while time.time() < end:
+        exchanged += not libc.renameat2(-100, b"a", -100, b"b", 2)
+for i in range(2): threading.Thread(target=exchange).start()
+while time.time() < end:
+    for name in "ab":
+        try:
+            # What is covered when it is opened stays so.
+            fd = os.open(".isp", os.O_RDWR)
+        except BlockingIOError: continue
+        try:
+            fcntl.ioctl(fd, 0x40044675, struct.pack("I", 0))
+            os.write(fd, b'{"words": ["secret"], "file": "%s/x/file"}' % name.encode())
+            if b'"count":1' in os.read(fd, 1 << 16): found += 1
+            else: refused += 1
+        except BlockingIOError: pass
+        finally: os.close(fd)
+print("found", found, "refused", refused > 0, "exchanged", exchanged > 0)
+"#;
+    let script = format!("python3 -c '{}'", script.replace('\'', "'\\''"));
+    assert_eq!(
+        in_own_namespace(&a, &format!("mount -t tmpfs none a/x; {script}")).trim(),
+        "found 0 refused True exchanged True"
+    );
+    let said = in_own_namespace(&a, &script);
+    assert!(!said.contains("found 0"), "without the mount: {said}");
+    a.m.stop();
+}

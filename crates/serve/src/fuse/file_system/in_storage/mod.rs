@@ -1,9 +1,11 @@
 //! Command files of a mounted file system: instructions to the processing engine (ISPFS 3.1).
 
 mod contents;
+mod directory_renames;
 mod open_command;
 mod opener;
 mod resolver;
+mod views;
 mod waiting_reads;
 
 pub use contents::EngineContents;

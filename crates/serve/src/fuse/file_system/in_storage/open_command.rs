@@ -1,7 +1,9 @@
 //! Open command files, each with a channel to the engine.
 
+use super::directory_renames::DirectoryRenames;
 use super::opener::{Opener, OpenerProcesses};
 use super::resolver::CallerFiles;
+use super::views::Views;
 use super::waiting_reads::{WaitingRead, WaitingReads};
 use crate::fuse::file_system::convert::errno;
 use crate::fuse::file_system::killpriv::KillprivCache;
@@ -18,6 +20,7 @@ use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -52,6 +55,7 @@ pub(in crate::fuse::file_system) struct CommandFiles {
     /// Users that may give instructions.
     access: IspAccess,
     openers: OpenerProcesses,
+    views: Views,
     /// Budget of memory of the engine in bytes, if it is not the usual one.
     isp_memory: Option<u64>,
     /// Created by the first open.
@@ -66,13 +70,17 @@ const ALWAYS: PollEvents =
     PollEvents::POLLIN.union(PollEvents::POLLRDNORM).union(PollEvents::POLLOUT).union(PollEvents::POLLWRNORM);
 
 impl CommandFiles {
-    /// Creates an empty set for a mount.
-    pub(in crate::fuse::file_system) fn new(
+    /// Creates an empty set for a file system that is about to be mounted.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(in crate::fuse::file_system) fn start(
         kernel: Arc<OnceLock<Kernel>>,
         killpriv: Arc<KillprivCache>,
         options: &MountOptions,
-    ) -> CommandFiles {
-        CommandFiles {
+    ) -> io::Result<CommandFiles> {
+        Ok(CommandFiles {
+            views: Views::start(Arc::clone(&kernel))?,
             foreground: Arc::default(),
             kernel,
             killpriv,
@@ -84,7 +92,17 @@ impl CommandFiles {
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
             waiting: Arc::default(),
-        }
+        })
+    }
+
+    /// Sets the device of the file system in lists of mounts. Must be called when it is mounted, or is not.
+    pub(in crate::fuse::file_system) fn set_device(&self, device: Option<&str>) {
+        self.views.set_device(device);
+    }
+
+    /// Renames of directories, with which lists of mounts change.
+    pub(in crate::fuse::file_system) fn renames(&self) -> &DirectoryRenames {
+        &self.views.renames
     }
 
     /// Begins a read or write of a file, to which the engine yields.
@@ -114,7 +132,8 @@ impl CommandFiles {
         let sender = requester::sender(request)?;
         self.check_user(&sender)?;
         let opener = self.openers.of(&sender)?;
-        let opener = Opener::new(sender, opener);
+        let covered = self.views.covered(files, request.pid(), directory)?;
+        let opener = Opener::new(sender, opener, covered);
         let engine = self.engine.get_or_init(|| {
             let foreground = Arc::clone(&self.foreground);
             let mut options =
@@ -258,12 +277,14 @@ impl CommandFiles {
         self.check_user(&sender)?;
         let open = self.get(write.handle)?;
         let directory = files.command_directory(open.ino)?;
+        let covered = self.views.covered(&**files, request.pid(), directory)?;
         let has_rest = || open.channel.has_incomplete();
         let written = open.opener.write(&sender, has_rest, |authors| {
             let resolver = CallerFiles {
                 files: Arc::clone(files),
                 directory,
                 authors: authors.into(),
+                covered: open.opener.covered_with(covered),
                 thread: request.pid(),
                 killpriv: Arc::clone(&self.killpriv),
                 writeback: self.writeback,

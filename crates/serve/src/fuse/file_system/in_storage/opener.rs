@@ -8,7 +8,7 @@
 //! reasons.
 
 use crate::fuse::file_system::requester::{Credentials, Sender};
-use frit_fs::{Error, Result};
+use frit_fs::{Error, Ino, Result};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -80,14 +80,23 @@ enum Begun {
 pub(super) struct Opener {
     rights: Credentials,
     process: Arc<OpenerProcess>,
+    /// Inodes that other mounts cover for the opener.
+    covered: Vec<Ino>,
     begun: Mutex<Begun>,
     /// Authors of the instruction that is not complete, without those that have the rights of the opener.
     authors: Mutex<Vec<Credentials>>,
 }
 
 impl Opener {
-    pub(super) fn new(sender: Sender, process: Arc<OpenerProcess>) -> Opener {
-        Opener { rights: sender.rights, process, begun: Mutex::new(Begun::No), authors: Mutex::default() }
+    pub(super) fn new(sender: Sender, process: Arc<OpenerProcess>, covered: Vec<Ino>) -> Opener {
+        let begun = Mutex::new(Begun::No);
+        Opener { rights: sender.rights, process, covered, begun, authors: Mutex::default() }
+    }
+
+    /// Returns what other mounts cover, for the opener when it opened the file or for a writer.
+    pub(super) fn covered_with(&self, mut of_writer: Vec<Ino>) -> Vec<Ino> {
+        of_writer.extend(&self.covered);
+        of_writer
     }
 
     /// User ID of the opener.

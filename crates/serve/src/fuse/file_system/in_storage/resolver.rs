@@ -21,6 +21,8 @@ pub(super) struct CallerFiles<F> {
     pub(super) directory: Ino,
     /// Authors of the instructions, the opener of the command file first; permissions are checked here, of each.
     pub(super) authors: Arc<[Credentials]>,
+    /// Inodes that other mounts cover, for the opener or for the writer.
+    pub(super) covered: Vec<Ino>,
     /// Thread that wrote the instructions.
     pub(super) thread: u32,
     pub(super) killpriv: Arc<KillprivCache>,
@@ -39,6 +41,11 @@ pub fn resolve_error(error: Error) -> ResolveError {
         Error::NotDirectory => ResolveError::NotDirectory,
         Error::Access | Error::NotPermitted => ResolveError::Denied,
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
+        Error::Covered => ResolveError::Invalid(
+            "something else is mounted on the file or on a directory of its path; what that mount covers is not for \
+             instructions, and what is in it has command files of its own if it is a file system of frit"
+                .into(),
+        ),
         Error::Unsupported(_) => ResolveError::Invalid(
             "a symbolic link in the path leads out of the directory of the command file, or to an absolute path; name \
              the file itself, in the command file of a directory above both"
@@ -75,8 +82,8 @@ impl<F: InStorage> CallerFiles<F> {
             Target::Name(path) => {
                 let path = path.as_os_str().as_bytes();
                 let found = match writes {
-                    true => self.files.resolve_target_below(caller, self.directory, path),
-                    false => self.files.resolve_below(caller, self.directory, path),
+                    true => self.files.resolve_target_below(caller, self.directory, path, &self.covered),
+                    false => self.files.resolve_below(caller, self.directory, path, &self.covered),
                 };
                 found.map_err(resolve_error)?
             }
@@ -90,6 +97,9 @@ impl<F: InStorage> CallerFiles<F> {
     /// permissions of the directories on the path, and show files whose names the caller may not list.
     fn named_here(&self, caller: &Caller, wanted: Ino, writes: bool) -> Result<Attr, ResolveError> {
         self.files.check_listing(caller, self.directory).map_err(resolve_error)?;
+        if self.covered.contains(&wanted) {
+            return Err(resolve_error(Error::Covered));
+        }
         let mut name = None;
         let listed = self.files.read_dir(self.directory, 2, &mut |entry| {
             if entry.ino == wanted {
@@ -99,7 +109,8 @@ impl<F: InStorage> CallerFiles<F> {
         });
         match name {
             Some(name) if writes => {
-                self.files.resolve_target_below(caller, self.directory, &name).map_err(resolve_error)
+                let found = self.files.resolve_target_below(caller, self.directory, &name, &self.covered);
+                found.map_err(resolve_error)
             }
             Some(name) => self.files.lookup(caller, self.directory, &name).map_err(resolve_error),
             None => Err(listed.err().map_or(ResolveError::NotFound, resolve_error)),
