@@ -2,7 +2,7 @@
 
 use super::file_system::SUBTYPE;
 use super::loop_devices::unescape;
-use frit_core::paths::{self, Place};
+use frit_core::paths::Place;
 use frit_fuse::{ConnectionError, Mountpoint};
 use rustix::mount::UnmountFlags;
 use std::io;
@@ -43,10 +43,10 @@ pub(super) fn check_mountpoint(directory: &Path) -> io::Result<CheckedMountpoint
     // A mount whose server no longer exists has a path, but every access to it fails.
     let found = std::fs::metadata(directory);
     let opened = found.and_then(|found| match found.is_dir() {
-        true => Place::of_dir(directory).and_then(|held| Ok((paths::canonical(directory)?, held))),
+        true => Place::of_dir(directory),
         false => Err(io::ErrorKind::NotADirectory.into()),
     });
-    let (path, held) = opened.map_err(|e| {
+    let held = opened.map_err(|e| {
         let hint = match e.kind() {
             _ if is_disconnected(&e) => {
                 "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
@@ -56,6 +56,7 @@ pub(super) fn check_mountpoint(directory: &Path) -> io::Result<CheckedMountpoint
         };
         io::Error::new(e.kind(), format!("{}: {e}; {hint}", directory.display()))
     })?;
+    let path = held.path();
     if mounts_at(&path)? > 0 {
         let what = format!("{}: something is mounted there already", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
