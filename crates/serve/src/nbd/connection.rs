@@ -14,7 +14,7 @@ use super::workers::{WorkerJob, Workers};
 use super::{Export, Exports, reply};
 use crate::backend::ReplyTime;
 use crate::device::{Device, DeviceGuard};
-use crate::resource_limits::{Budget, Grant};
+use crate::resource_limits::{Grant, Share};
 use pieces::{PartialRead, PartialWrite};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,18 +142,18 @@ impl Connection {
         }
     }
 
-    /// Starts the session of a client whose large requests take memory from a budget. A read that
+    /// Starts the session of a client whose large requests take memory from a share of the budget. A read that
     /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `reply_writer` is
     /// given, slow requests are executed and answered by worker threads.
     pub(super) fn with_limits(
         exports: impl Into<Exports>,
-        budget: &Arc<Budget>,
+        share: &Share,
         memory_wait_max: Duration,
         reply_writer: Option<Arc<ReplyWriter>>,
     ) -> Connection {
         Connection {
             reply_writer,
-            grant: Some(Grant::none(budget)),
+            grant: Some(Grant::none(share)),
             memory_wait_max,
             ..Connection::new(exports)
         }

@@ -8,7 +8,7 @@ use super::wire::{
 use super::{Connection, Export, Next};
 use crate::Device;
 use crate::device::REQUEST_BYTES_MAX;
-use crate::resource_limits::Budget;
+use crate::resource_limits::{Budget, Peer};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
     let (&step, bytes) = bytes.split_first().unwrap_or((&0, &[]));
     let step = if step == 0 { bytes.len().max(1) } else { usize::from(step) };
     let export = Arc::new(Export::new(Arc::clone(device), "scratch", "fuzz"));
-    let budget = Budget::new(BUDGET);
+    let budget = Budget::new(BUDGET, 0).share(Peer::User(0));
     let mut connection = Connection::with_limits(export, &budget, Duration::ZERO, None);
     let mut input = ReceiveBuffer::new(&budget);
     let mut replies = Vec::new();

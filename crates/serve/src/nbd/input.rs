@@ -1,8 +1,7 @@
 //! Receive buffer of a client, reused for all its requests.
 
 use super::wire::OPTION_BYTES;
-use crate::resource_limits::{Budget, Grant, MappedBuffer};
-use std::sync::Arc;
+use crate::resource_limits::{Grant, MappedBuffer, Share};
 
 /// Buffer length that each client may use in any case, in bytes. It holds the longest option, or a
 /// piece of a write for which no more memory is available.
@@ -28,10 +27,10 @@ pub(super) struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    pub(super) fn new(budget: &Arc<Budget>) -> ReceiveBuffer {
+    pub(super) fn new(share: &Share) -> ReceiveBuffer {
         ReceiveBuffer {
             buffer: MappedBuffer::default(),
-            grant: Grant::none(budget),
+            grant: Grant::none(share),
             from: 0,
             to: 0,
             filled: false,
@@ -108,11 +107,14 @@ impl ReceiveBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource_limits::{Budget, Peer};
+
+    const ROOT: Peer = Peer::User(0);
 
     #[test]
     fn bytes_keep_their_order_however_they_come() {
         for budget in [0, 1 << 20, 1 << 30] {
-            let mut input = ReceiveBuffer::new(&Budget::new(budget));
+            let mut input = ReceiveBuffer::new(&Budget::new(budget, 0).share(ROOT));
             let (mut next_in, mut next_out) = (0u8, 0u8);
             for round in 1..4000usize {
                 let free_space = input.free_space(round * 97 % 300_000 + 1);
@@ -147,8 +149,8 @@ mod tests {
 
     #[test]
     fn a_large_request_is_held_whole_and_the_room_given_back() {
-        let budget = Budget::new(64 << 20);
-        let mut input = ReceiveBuffer::new(&budget);
+        let budget = Budget::new(64 << 20, 0);
+        let mut input = ReceiveBuffer::new(&budget.share(ROOT));
         let whole = (32 << 20) + 28;
         assert_eq!(input.free_space(whole).len(), BASE, "a request header alone takes no memory");
         assert_eq!(budget.used(), 0);
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn without_memory_a_client_has_its_base_and_no_more() {
-        let budget = Budget::new(BUSY);
+        let budget = Budget::new(BUSY, 0).share(ROOT);
         let mut first = ReceiveBuffer::new(&budget);
         let mut second = ReceiveBuffer::new(&budget);
         assert_eq!(fill(&mut first, 1 << 20), BUSY);

@@ -3,11 +3,10 @@
 use super::output::Output;
 use super::stream::ClientStream;
 use crate::pace::wait_until;
-use crate::resource_limits::{Budget, Grant};
+use crate::resource_limits::{Grant, Share};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Number of bytes of delayed replies allowed in any case. More need memory of the shared budget;
@@ -48,9 +47,9 @@ impl DelayedReplies {
 }
 
 impl ReplyQueue {
-    /// Creates an empty queue whose replies take memory from a budget.
-    pub(super) fn new(budget: &Arc<Budget>) -> ReplyQueue {
-        let (replies, grant) = (BinaryHeap::new(), Grant::none(budget));
+    /// Creates an empty queue whose replies take memory from a share of the budget.
+    pub(super) fn new(share: &Share) -> ReplyQueue {
+        let (replies, grant) = (BinaryHeap::new(), Grant::none(share));
         let queue = DelayedReplies { grant, replies, bytes: 0, number: 0, ended: false, broken: false };
         ReplyQueue { queue: Mutex::new(queue), changed: Condvar::new() }
     }

@@ -99,7 +99,7 @@ impl NbdServer {
         let shared = Arc::new(NbdServerState {
             exports: exports.into(),
             slots: ConnectionSlots::new(slot_limits(&options)),
-            budget: Budget::new(options.buffers_max),
+            budget: Budget::new(options.buffers_max, rustix::process::geteuid().as_raw()),
             options,
             listeners,
             logged: AtomicBool::new(false),

@@ -38,8 +38,13 @@ impl Peer {
         }
     }
 
+    /// Returns `true` if the peer is a user or root.
+    pub(super) fn is_user_or_root(self, owner: u32) -> bool {
+        self.user().is_some_and(|user| user == 0 || user == owner)
+    }
+
     /// Returns the peer without its process: what a limit for each user counts.
-    fn without_process(self) -> Peer {
+    pub(super) fn without_process(self) -> Peer {
         self.user().map_or(self, Peer::User)
     }
 }
@@ -63,7 +68,7 @@ pub(crate) struct SlotLimits {
 impl SlotLimits {
     /// Returns `true` if a peer is the user who runs the server, or root.
     pub(crate) fn is_owner(&self, peer: Peer) -> bool {
-        peer.user().is_some_and(|user| user == 0 || user == self.owner)
+        peer.is_user_or_root(self.owner)
     }
 }
 

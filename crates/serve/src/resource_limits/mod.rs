@@ -9,7 +9,7 @@ mod connection_slots;
 mod deadlines;
 mod tcp_peer;
 
-pub(crate) use budget::{Budget, Grant};
+pub(crate) use budget::{Budget, Grant, Share};
 pub(crate) use buffer::MappedBuffer;
 pub(crate) use connection_slots::{ConnectionSlot, ConnectionSlots, Disconnect, Peer, SlotLimits};
 pub(crate) use deadlines::{BYTES_PER_SECOND_MIN, ReadTimeout, is_timeout, read_before, write_before};

@@ -6,9 +6,11 @@ use frit_serve::Device;
 use frit_serve::nbd::{Export, NbdServer, ServerOptions};
 use frit_serve::testing::MemoryBackend;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,12 +25,26 @@ struct Served {
 }
 
 fn serve(more: impl FnOnce(ServerOptions) -> ServerOptions) -> Served {
+    serve_backend(MemoryBackend::new(8 << 20), more)
+}
+
+fn serve_backend(backend: MemoryBackend, more: impl FnOnce(ServerOptions) -> ServerOptions) -> Served {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
-    let device = device(MemoryBackend::new(8 << 20));
+    let device = device(backend);
     let export = Arc::new(Export::new(Arc::clone(&device), "", ""));
     let server = NbdServer::start(export, more(options(&socket))).unwrap();
     Served { device, server, socket, _dir: dir }
+}
+
+/// Calls a function in a thread of another user.
+fn as_user<T: Send>(user: u32, f: impl FnOnce() -> T + Send) -> T {
+    let user = rustix::thread::Uid::from_raw(user);
+    let act = || {
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        f()
+    };
+    thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
 fn wait_until(what: &str, mut f: impl FnMut() -> bool) {
@@ -85,12 +101,7 @@ fn silent_clients_of_another_user_replace_only_their_own() {
     };
     let mut silent = UnixStream::connect(&s.socket).unwrap();
     silent.read_exact(&mut [0; 18]).unwrap();
-    let attack = || {
-        let user = rustix::thread::Uid::from_raw(65534);
-        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
-        (0..30).map(|_| std::net::TcpStream::connect(port).unwrap()).collect::<Vec<_>>()
-    };
-    let held = thread::scope(|scope| scope.spawn(attack).join().unwrap());
+    let held = as_user(65534, || (0..30).map(|_| TcpStream::connect(port).unwrap()).collect::<Vec<_>>());
     let clients = s.device.clients();
     wait_until("the last client", || clients.accepted() + clients.refused() == 31);
     silent.set_nonblocking(true).unwrap();
@@ -176,4 +187,43 @@ fn half_sent_writes_disturb_nobody() {
     }
     assert!(other.read(4 << 20, large).unwrap() == data);
     assert_eq!(s.server.stop(Duration::from_secs(5)), 0);
+}
+
+/// Two users fill the memory for large requests with writes that they send by half. The owner, and a third
+/// user, still get memory for a read that cannot be executed in pieces.
+#[test]
+fn half_sent_writes_of_other_users_leave_memory() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: acting as other users needs root");
+        return;
+    }
+    const READ: usize = 1 << 20;
+    let backend = MemoryBackend::new(8 << 20);
+    // With delayed replies, a simple read is one reply.
+    backend.knobs().pace_us.store(1, Ordering::Relaxed);
+    let s = serve_backend(backend, |mut o| {
+        o.addresses.push("tcp:127.0.0.1:0".parse().unwrap());
+        ServerOptions { buffers_max: 8 << 20, request_max: LONG, ..o }
+    });
+    let Some(frit_serve::nbd::Address::Tcp(port)) = s.server.addresses().get(1).cloned() else {
+        panic!("no port")
+    };
+    let connect_tcp = || {
+        let client = Client::over(TcpStream::connect(port).unwrap()).unwrap();
+        client.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        client
+    };
+    let half = [request(1, 0, 1, 0, 7 << 20), vec![7; 6 << 20]].concat();
+    let attack = || {
+        let send = |mut client: Client<TcpStream>| {
+            client.socket.write_all(&half).unwrap();
+            client
+        };
+        (0..12).map(|_| send(connect_tcp())).collect::<Vec<_>>()
+    };
+    let held = [65533, 65534].map(|user| as_user(user, attack));
+    assert_eq!(connect(&s.socket).read(0, READ).unwrap().len(), READ, "the owner");
+    assert_eq!(as_user(65532, || connect_tcp().read(0, READ)).unwrap().len(), READ, "a third user");
+    drop(held);
+    s.server.stop(Duration::from_secs(1));
 }

@@ -82,8 +82,8 @@ impl Served {
 }
 
 /// A client that waits for each reply and does not negotiate structured replies.
-pub(crate) struct Client {
-    pub(crate) socket: UnixStream,
+pub(crate) struct Client<S = UnixStream> {
+    pub(crate) socket: S,
 }
 
 pub(crate) fn request(number: u16, flags: u16, cookie: u64, at: u64, len: u32) -> Vec<u8> {
@@ -98,7 +98,14 @@ pub(crate) fn request(number: u16, flags: u16, cookie: u64, at: u64, len: u32) -
 
 impl Client {
     pub(crate) fn connect(path: &Path) -> Result<Client> {
-        let mut c = Client { socket: UnixStream::connect(path)? };
+        Client::over(UnixStream::connect(path)?)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Selects the export on a connected socket.
+    pub(crate) fn over(socket: S) -> Result<Client<S>> {
+        let mut c = Client { socket };
         let mut greeting = [0; 18];
         c.socket.read_exact(&mut greeting)?;
         c.socket.write_all(&3u32.to_be_bytes())?;

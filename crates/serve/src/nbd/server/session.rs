@@ -8,7 +8,7 @@ use super::super::reply_writer::ReplyWriter;
 use super::super::stream::ClientStream;
 use super::super::{Output, ServerOptions};
 use super::NbdServerState;
-use crate::resource_limits::{BYTES_PER_SECOND_MIN, ConnectionSlot, is_timeout};
+use crate::resource_limits::{BYTES_PER_SECOND_MIN, ConnectionSlot, Share, is_timeout};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,21 +25,22 @@ pub(super) fn serve(
     stream: &Arc<ClientStream>,
     slot: &ConnectionSlot<ClientStream>,
 ) -> io::Result<()> {
+    let share = shared.budget.share(stream.peer());
     let reply_writer = shared.exports.device().deferring().then(|| Arc::new(ReplyWriter::new(stream)));
     let connection = Connection::with_limits(
         shared.exports.clone(),
-        &shared.budget,
+        &share,
         shared.options.request_max,
         reply_writer.clone(),
     );
-    let mut session = ClientSession::new(shared, stream, slot, connection);
+    let mut session = ClientSession::new(shared, stream, slot, connection, &share);
     if let Some(reply_writer) = reply_writer {
         return session.exchange(&mut |out| reply_writer.send(out.bytes()));
     }
     if !shared.exports.device().paced() {
         return session.exchange(&mut |out| stream.write_all(out.bytes()));
     }
-    let (device, waiting) = (shared.exports.device(), ReplyQueue::new(&shared.budget));
+    let (device, waiting) = (shared.exports.device(), ReplyQueue::new(&share));
     std::thread::scope(|scope| {
         let sender = std::thread::Builder::new().name("nbd-paced".into());
         sender.spawn_scoped(scope, || waiting.send(stream, &|due| device.replied(due)))?;
@@ -85,6 +86,7 @@ impl<'a> ClientSession<'a> {
         stream: &'a ClientStream,
         slot: &'a ConnectionSlot<ClientStream>,
         connection: Connection,
+        share: &Share,
     ) -> ClientSession<'a> {
         let activity = ClientActivity::Handshake(Instant::now() + shared.options.handshake_max);
         ClientSession {
@@ -92,7 +94,7 @@ impl<'a> ClientSession<'a> {
             stream,
             slot,
             connection,
-            input: ReceiveBuffer::new(&shared.budget),
+            input: ReceiveBuffer::new(share),
             activity,
             timeout: None,
             adaptive_spin: AdaptiveSpin::default(),

@@ -5,7 +5,7 @@ use super::super::input::ReceiveBuffer;
 use super::super::wire::{self, CHUNK_MAGIC, Errno, SIMPLE_MAGIC, flag, option};
 use super::super::{Connection, Export, Exports, NbdCommand, Next};
 use super::{BYTES, Req, device, go, option_bytes};
-use crate::resource_limits::Budget;
+use crate::resource_limits::{Budget, Peer};
 use crate::testing::Knobs;
 use crate::{Device, DeviceOptions};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Client {
 
     /// Connects to a server of these exports, and selects one.
     fn of(exports: impl Into<Exports>, name: &str, structured: bool, budget: usize) -> Client {
-        let budget = Budget::new(budget);
+        let budget = Budget::new(budget, 0).share(Peer::User(0));
         let connection = Connection::with_limits(exports, &budget, Duration::ZERO, None);
         let input = ReceiveBuffer::new(&budget);
         let mut c = Client { connection, input, received: Vec::new(), held_max: 0, closed: false };
