@@ -1,12 +1,11 @@
 //! Files that users name: reads with a size limit, and atomic writes.
 
-use crate::paths::{OpenOptions, Place};
+use crate::paths::{OpenOptions, Place, secret_number};
 use rustix::fs::{FileType, Stat};
 use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Largest size of a text file that is read (stack files, profiles, experiments, curves), in bytes.
 /// Real files are far smaller.
@@ -189,20 +188,17 @@ fn is_replaced(place: &Place, found: &Stat) -> bool {
 
 /// Creates a temporary file with a new name in the directory of a place.
 fn create_beside(place: &Place, mode: u32) -> io::Result<(File, Place)> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
     let text = place.name().to_string_lossy();
     let mut end = text.len().min(NAME_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     loop {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".{}.{}-{number}.tmp", &text[..end], std::process::id());
+        let name = format!(".{}.{:016x}.tmp", &text[..end], secret_number());
         let temporary = place.beside(name)?;
         match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open_at(&temporary) {
             Ok(file) => return Ok((file, temporary)),
-            // A killed process with the same process id, or an attacker, created this name: try the
-            // next one.
+            // Another process has the same number: try the next one.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }

@@ -12,13 +12,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Prefix of the names of temporary files, followed by the number of the process.
+/// Prefix of the names of temporary files, followed by the number of the process, and one that others cannot guess.
 const TEMPORARY: &str = ".frit-";
-
-/// Number of the next temporary file of this process.
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Objects as files of a directory.
 #[derive(Debug)]
@@ -87,8 +83,7 @@ fn failed(e: &std::io::Error) -> BucketError {
 
 impl Bucket for DirectoryBucket {
     fn create(&self, name: &str, data: &Arc<[u8]>) -> Result<(), BucketError> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!("{TEMPORARY}{}-{number}", std::process::id());
+        let temporary = format!("{TEMPORARY}{}-{:016x}", std::process::id(), paths::secret_number());
         let written = self
             .write_temporary_file(&temporary, data)
             .and_then(|()| Ok(linkat(&self.dir, &temporary, &self.dir, name, AtFlags::empty())?));
@@ -104,7 +99,8 @@ impl Bucket for DirectoryBucket {
     }
 
     fn read(&self, name: &str, at: u64, into: &mut [u8]) -> Result<(), BucketError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        // A link or a pipe in the place of an object would lead out of the directory, or be waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.dir, name, flags, Mode::empty()).map_err(|e| failed(&e.into()))?;
         let file = File::from(file);
         match file.read_exact_at(into, at) {
@@ -116,7 +112,7 @@ impl Bucket for DirectoryBucket {
     }
 
     fn size(&self, name: &str) -> Result<u64, BucketError> {
-        let found = statat(&self.dir, name, AtFlags::empty());
+        let found = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         found.map(|found| found.st_size as u64).map_err(|e| failed(&e.into()))
     }
 

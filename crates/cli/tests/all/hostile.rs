@@ -4,7 +4,7 @@
 
 use crate::direct::{Place, compiled, frit, good, run, said};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -104,4 +104,68 @@ fn a_truncated_segment_takes_the_mount_from_nobody() {
     drop(extends.wait_with_output().unwrap());
     good(&frit(&["unmount", p.at(), "--timeout", "20"]));
     good(&frit(&["fsck", &p.image()]));
+}
+
+/// `TMPDIR` of root, in which others place the names of `frit exec`, or exchange what it places there.
+#[test]
+fn a_library_is_loaded_from_no_directory_of_others() {
+    let Some(p) = Place::new(&[]) else { return };
+    let root = tempfile::tempdir().unwrap();
+    let dir = |name: &str, owner: u32, mode: u32| {
+        let dir = root.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        chown(&dir, Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        dir
+    };
+    let exec = |tmp: &Path| {
+        let mut command = Command::new("timeout");
+        command.args([
+            "60",
+            env!("CARGO_BIN_EXE_frit"),
+            "exec",
+            "--mount",
+            p.at(),
+            "--",
+            "cat",
+            "/proc/self/maps",
+        ]);
+        command.env("TMPDIR", tmp).output().unwrap()
+    };
+    let names = |tmp: &Path| fs::read_dir(tmp).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+    // Names that somebody has taken in a directory such as /tmp.
+    for squatter in ["directory", "file", "link", "nobody"] {
+        let tmp = dir(squatter, 0, 0o1777);
+        let name = tmp.join("frit-exec-0");
+        let own = dir(&format!("own-{squatter}"), 0, 0o755);
+        match squatter {
+            "directory" => fs::create_dir(&name).unwrap(),
+            "file" => fs::write(&name, "").unwrap(),
+            "link" => symlink(&own, &name).unwrap(),
+            _ => {}
+        }
+        if squatter != "nobody" {
+            lchown(&name, Some(HOSTILE), Some(HOSTILE)).unwrap();
+        }
+        let taken = usize::from(squatter != "nobody");
+        for _ in 0..2 {
+            let maps = good(&exec(&tmp));
+            assert!(maps.contains(&format!("{}/frit-exec-0", tmp.display())), "{squatter}: {maps}");
+            assert_eq!(names(&tmp).len(), taken + 1, "{squatter}: it is found again");
+        }
+        assert_eq!(names(&own).len(), 0, "{squatter}");
+    }
+    // Directories in which others can exchange what is placed.
+    let (open, foreign, kept) =
+        (dir("open", 0, 0o777), dir("foreign", HOSTILE, 0o755), dir("kept", 0, 0o755));
+    symlink(&kept, foreign.join("link")).unwrap();
+    symlink(&kept, root.path().join("linked")).unwrap();
+    for tmp in [open, foreign.clone(), foreign.join("link")] {
+        let before = names(&tmp);
+        let done = exec(&tmp);
+        assert!(!done.status.success() && said(&done).contains("library of frit exec"), "{}", said(&done));
+        assert_eq!(names(&tmp), before, "{}", tmp.display());
+    }
+    good(&exec(&root.path().join("linked")));
+    assert_eq!(names(&kept).len(), 1);
 }

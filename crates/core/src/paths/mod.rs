@@ -33,6 +33,7 @@ pub use place::Place;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -117,6 +118,12 @@ pub fn create_dir_all(path: &Path, mode: u32) -> io::Result<()> {
 /// The error of the host, or a link of another user in the path.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     walk::canonical(path)
+}
+
+/// Returns a number that nobody can guess, for a name in a directory where others could take a known name first.
+#[must_use]
+pub fn secret_number() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// Returns the error for a path that another user can redirect.

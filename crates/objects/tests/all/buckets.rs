@@ -98,3 +98,27 @@ fn memory_is_shared_by_name_while_it_is_used() {
     drop(first);
     assert_eq!(MemoryBucket::named("shared").size("a"), Err(BucketError::Missing));
 }
+
+/// Others who may write the directory place links, pipes and temporary files there.
+#[test]
+fn what_others_place_in_the_directory_is_neither_followed_nor_in_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let (secret, store) = (dir.path().join("secret"), dir.path().join("store"));
+    let bucket = DirectoryBucket::open(&store, true).unwrap();
+    let data: Arc<[u8]> = b"object".as_slice().into();
+    std::fs::write(&secret, "secret").unwrap();
+    std::os::unix::fs::symlink(&secret, store.join("link")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, store.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+    let mut found = [0; 6];
+    for planted in ["link", "pipe"] {
+        assert!(bucket.read(planted, 0, &mut found).is_err(), "{planted}");
+        assert_eq!(bucket.create(planted, &data), Err(BucketError::Exists), "{planted}");
+    }
+    assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+    for number in 0..1000 {
+        std::fs::write(store.join(format!(".frit-{}-{number}", std::process::id())), "").unwrap();
+    }
+    bucket.create("new", &data).unwrap();
+    bucket.read("new", 0, &mut found).unwrap();
+    assert_eq!(&found, b"object");
+}
