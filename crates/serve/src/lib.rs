@@ -22,6 +22,7 @@ pub mod nbd;
 pub mod pace;
 pub mod record;
 mod resource_limits;
+mod tcp;
 pub mod testing;
 #[cfg(feature = "ublk")]
 pub mod ublk;

@@ -187,6 +187,29 @@ fn own_kib(pid: u32) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+#[test]
+fn a_port_in_use_is_named_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = dir.path().join("vol").display().to_string();
+    create(&volume);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (nbd, free) = (format!("tcp:{address}"), "tcp:127.0.0.1:0");
+    for (words, what) in [
+        (vec!["--nbd", &nbd], format!("cannot listen on {nbd}:")),
+        (vec!["--nbd", free, "--metrics", &address], format!("cannot listen for metrics at {address}")),
+    ] {
+        let out = frit(&[&["serve", &volume], &words[..]].concat());
+        let said = text(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ").replace("│ ", "");
+        assert!(!out.status.success() && said.contains(&what), "{said}");
+        assert!(said.contains("end it, or choose another port (0: a free one)"), "{said}");
+    }
+    drop(taken);
+    let (child, _) = serve(&[&volume, "--nbd", &nbd]);
+    signal(&child, "-TERM");
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
 /// 40 clients send half of a write of 32 MiB each: 640 MiB that the server must not hold.
 #[test]
 fn half_sent_writes_do_not_fill_the_memory() {

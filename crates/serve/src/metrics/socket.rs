@@ -30,7 +30,7 @@ impl MetricsListener {
     /// `everybody` is set.
     pub(super) fn bind(address: &MetricsAddress, everybody: bool) -> io::Result<MetricsListener> {
         match address {
-            MetricsAddress::Tcp(a) => Ok(MetricsListener::Tcp(TcpListener::bind(a)?)),
+            MetricsAddress::Tcp(a) => Ok(MetricsListener::Tcp(crate::tcp::listen(*a)?)),
             MetricsAddress::Unix(path) => {
                 let (socket, name) = ctl::listen(path, everybody)?;
                 Ok(MetricsListener::Unix { socket, path: path.clone(), name })

@@ -20,7 +20,7 @@ pub(super) enum Listener {
 impl Listener {
     pub(super) fn bind(address: &Address) -> io::Result<Listener> {
         match address {
-            Address::Tcp(a) => Ok(Listener::Tcp(TcpListener::bind(a)?)),
+            Address::Tcp(a) => Ok(Listener::Tcp(crate::tcp::listen(*a)?)),
             Address::Unix(path) => {
                 // Only the user who runs the server and root may connect, as for the volume's
                 // files.

@@ -173,13 +173,8 @@ impl FrontendArgs {
             hosts: self.metrics_host.clone(),
             read_all: self.metrics_read_all,
         };
-        let hint = || {
-            format!(
-                "cannot listen for metrics at {address}; --metrics takes another address (port 0: a free one)"
-            )
-        };
-        let server = metrics::MetricsServer::start(options, target, log);
-        server.map(Some).into_diagnostic().wrap_err_with(hint)
+        let server = metrics::MetricsServer::start(options, target, log).into_diagnostic();
+        server.map(Some).wrap_err_with(|| format!("cannot listen for metrics at {address}"))
     }
 
     fn control(
