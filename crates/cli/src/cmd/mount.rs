@@ -259,7 +259,20 @@ fn serve_files(
     size: &str,
     signals: &mut Signals,
 ) -> Result<()> {
-    let mount = Mount::start(&files, &args.directory, options).into_diagnostic()?;
+    let ended = serve_open(args, options, &files, size, signals);
+    // The image is closed cleanly in every case: changes that are not synced would stay in memory.
+    let closed = image::close(files);
+    ended.and(closed)
+}
+
+fn serve_open(
+    args: &Args,
+    options: &MountOptions,
+    files: &Arc<Fs<Image>>,
+    size: &str,
+    signals: &mut Signals,
+) -> Result<()> {
+    let mount = Mount::start(files, &args.directory, options).into_diagnostic()?;
     if let Some(why) = mount.passthrough_inactive_reason() {
         print_stderr(&format!(
             "frit mount: {}: no passthrough ({why}): reads and writes are FUSE requests\n",
@@ -268,13 +281,10 @@ fn serve_files(
     }
     let how = if options.read_only { ", read-only" } else { "" };
     print(&format!("{} ({size}{how}) at {}\n", args.image.display(), mount.mountpoint().display()))?;
-    let syncing = PeriodicSync::start(&files, Duration::from_secs_f64(args.sync_every));
+    let syncing = PeriodicSync::start(files, Duration::from_secs_f64(args.sync_every));
     wait(&mount, signals)?;
     drop(syncing);
-    let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
-    // The image is closed cleanly in every case.
-    let closed = image::close(files);
-    ended.and(closed)
+    mount.join().into_diagnostic().wrap_err("the connection to the kernel broke")
 }
 
 /// Unmounts the stale mount of a killed server at the directory, and reports it.

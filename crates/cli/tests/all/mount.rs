@@ -349,8 +349,13 @@ fn what_cannot_be_mounted() {
     good(&frit(&["mkfs", &p.image, "--size", "32M", "--force"]));
     refused(&p.mount(&["-o", "colour"]), 1, "'colour' is not a mount option");
     fs::write(p.at.join("hidden"), "").unwrap();
-    refused(&p.mount(&[]), 1, "not empty");
-    good(&p.mount(&["-o", "nonempty"]));
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let overlay = ["--overlay", memory.path().to_str().unwrap()];
+    let overlays = || fs::read_dir(memory.path()).unwrap().count();
+    refused(&p.mount(&overlay), 1, "not empty");
+    assert_eq!(overlays(), 0, "a mount that fails leaves nothing in memory");
+    good(&p.mount(&[&overlay[..], &["-o", "nonempty"]].concat()));
+    assert_ne!(overlays(), 0);
     assert!(!p.at.join("hidden").exists());
     good(&frit(&["unmount", p.at()]));
 }

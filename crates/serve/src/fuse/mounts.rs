@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Source of a volume in the kernel's list of mounts.
 pub(super) const SOURCE: &str = "frit";
+/// Device of FUSE.
+const FUSE: &str = "/dev/fuse";
 /// Interval between attempts to unmount a file that is in use.
 const RETRY: Duration = Duration::from_millis(50);
 /// Returns `true` for an error of a mount whose server no longer exists. With
@@ -79,12 +81,23 @@ pub(super) fn mount_error(mountpoint: &Path, error: ConnectionError) -> io::Erro
 }
 
 fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
-    let hint = match error.kind() {
-        io::ErrorKind::NotFound => "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 without root",
-        io::ErrorKind::PermissionDenied => "; mounting needs root, or fusermount3 from the package fuse3",
-        _ => "",
+    use rustix::fs::{Access, Mode, OFlags, access, open};
+    use rustix::io::Errno;
+
+    let is_readable = access(mountpoint, Access::READ_OK).is_ok();
+    let why = match open(FUSE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) => format!("there is no {FUSE}: modprobe fuse makes it"),
+        Err(e) => format!("{FUSE} cannot be opened: {e}"),
+        Ok(_) if error.kind() == io::ErrorKind::NotFound => {
+            "fusermount3, which mounts for users other than root, is not there: install fuse3".into()
+        }
+        Ok(_) if error.kind() == io::ErrorKind::PermissionDenied && !is_readable => {
+            "this user may not read the directory".into()
+        }
+        // What fusermount3 has printed is text of several lines.
+        Ok(_) => error.to_string().trim_end().to_owned(),
     };
-    io::Error::new(error.kind(), format!("cannot mount at {}: {error}{hint}", mountpoint.display()))
+    io::Error::new(error.kind(), format!("cannot mount at {}: {why}", mountpoint.display()))
 }
 
 /// Returns a path as in the kernel's lists, without access to the file system mounted there, which
@@ -316,6 +329,22 @@ pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mount_that_fails_says_what_failed() {
+        use std::io::{Error, ErrorKind};
+
+        if std::fs::File::options().read(true).write(true).open(FUSE).is_err() {
+            eprintln!("skipped: {FUSE} cannot be opened");
+            return;
+        }
+        let said = |kind, text| with_hint(Path::new("/"), &Error::new(kind, text)).to_string();
+        let refused = "fusermount3: option allow_other only allowed if 'user_allow_other' is set";
+        let whole = format!("cannot mount at /: {refused}");
+        assert_eq!(said(ErrorKind::PermissionDenied, format!("{refused}\n")), whole);
+        assert_eq!(said(ErrorKind::Other, format!("{refused}\n")), whole);
+        assert!(said(ErrorKind::NotFound, String::new()).contains("install fuse3"));
+    }
 
     #[test]
     fn mountpoints_are_found_by_their_source() {

@@ -35,7 +35,12 @@ impl Mount {
     ) -> io::Result<Mount> {
         let checked = check_mountpoint(directory)?;
         let mountpoint = checked.path.clone();
-        if !options.nonempty && std::fs::read_dir(&mountpoint)?.next().is_some() {
+        let is_empty = || std::fs::read_dir(&mountpoint).map(|mut names| names.next().is_none());
+        let unread = |e: io::Error| {
+            let what = format!("{}: {e}: a mountpoint has to be readable", mountpoint.display());
+            io::Error::new(e.kind(), what)
+        };
+        if !options.nonempty && !is_empty().map_err(unread)? {
             let what = format!(
                 "{}: the directory is not empty, and what is in it would be hidden; -o nonempty mounts over it",
                 mountpoint.display()
