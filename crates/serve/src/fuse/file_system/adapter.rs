@@ -95,15 +95,15 @@ impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
         }
     }
 
-    /// Fails if the sender may neither write a file nor change its owner, and so takes no privileges away. The
-    /// kernel does not check it for a change of owner that changes nothing.
-    fn check_remover(&self, request: &Request, ino: Ino) -> Result<()> {
+    /// Returns the attributes of a file, or fails if the sender may neither write it nor change its owner, and so
+    /// takes no privileges away. The kernel does not check it for a change of owner that changes nothing.
+    fn check_remover(&self, request: &Request, ino: Ino) -> Result<Attr> {
         let attr = self.files.attr(ino)?;
-        if attr.kind != InodeType::File || attr.uid == request.uid() {
-            return Ok(());
+        if attr.kind == InodeType::File && attr.uid != request.uid() {
+            let writer = self.files.check_writer(&requester::caller_with_groups(request), ino);
+            writer.map_err(|_| frit_fs::Error::NotPermitted)?;
         }
-        let writer = self.files.check_writer(&requester::caller_with_groups(request), ino);
-        writer.map_err(|_| frit_fs::Error::NotPermitted)
+        Ok(attr)
     }
 
     /// Opens a pinned inode for the kernel, and passes what the kernel has to know to `reply`. If that fails,
@@ -180,9 +180,9 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         if changes == AttrChanges::default() {
             // SETATTR without attributes precedes a write, or a change of owner that changes
             // nothing. It asks to remove set-ID bits and capabilities.
-            let removed = self.check_remover(request, ino(number)).and_then(|()| {
-                KillprivCache::remove_before_write(&*self.files, ino(number), Writer::Sender(request))
-            });
+            let removed = self
+                .check_remover(request, ino(number))
+                .and_then(|attr| self.killpriv.remove_on_request(&*self.files, &attr, request));
             let attr = removed.and_then(|()| self.files.attr(ino(number))).map(|attr| self.shown(attr));
             return reply::attr(reply, &self.passthrough, attr);
         }
@@ -395,8 +395,13 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.as_bytes();
         // The kernel removes capabilities also for a change of owner that changes nothing.
-        let may = if name == CAPABILITY { self.check_remover(request, ino(number)) } else { Ok(()) };
-        reply::empty(reply, may.and_then(|()| self.files.remove_xattr(&caller(request), ino(number), name)));
+        if name == CAPABILITY {
+            if let Err(e) = self.check_remover(request, ino(number)) {
+                return reply.error(errno(&e));
+            }
+            self.killpriv.note_removal(request, ino(number));
+        }
+        reply::empty(reply, self.files.remove_xattr(&caller(request), ino(number), name));
     }
 
     fn access(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyEmpty) {

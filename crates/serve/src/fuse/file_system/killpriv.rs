@@ -22,6 +22,7 @@
 use super::requester::{self, Credentials};
 use frit_fs::{Attr, AttrChanges, Caller, Error, FileSystem, Ino, InodeType, Result};
 use frit_fuse::{FileHandle, Request, WriteFlags};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Extended attribute that contains the capabilities.
@@ -73,22 +74,27 @@ pub(super) enum Writer<'a> {
     Authors(&'a [Credentials]),
 }
 
-impl Writer<'_> {
-    /// Returns `true` if the writer may keep the set-ID bits of any file (CAP_FSETID).
-    fn keeps_set_ids(&self) -> bool {
-        match self {
-            Writer::Sender(request) => requester::credentials(request).keeps_set_ids,
-            Writer::Authors(authors) => authors.iter().all(|author| author.keeps_set_ids),
-        }
-    }
+/// What a writer may keep of a file.
+#[derive(Clone, Copy, Debug)]
+struct KeptRights {
+    /// All set-ID bits (CAP_FSETID).
+    set_ids: bool,
+    /// A set-group-ID bit without execution by the group: the writer is in the group, or has CAP_FSETID.
+    group_bit: bool,
+}
 
-    fn is_in_group(&self, gid: u32) -> bool {
-        match self {
-            Writer::Sender(request) => {
-                request.gid() == gid || requester::caller_with_groups(request).groups.contains(&gid)
+impl Writer<'_> {
+    /// Looks up what the writer may keep of a file of a group.
+    fn keeps(&self, gid: u32) -> KeptRights {
+        let of =
+            |rights: &Credentials| (rights.keeps_set_ids, rights.keeps_set_ids || rights.is_in_group(gid));
+        let (set_ids, group_bit) = match self {
+            Writer::Sender(request) => of(&requester::credentials(request)),
+            Writer::Authors(authors) => {
+                authors.iter().map(of).fold((true, true), |all, one| (all.0 && one.0, all.1 && one.1))
             }
-            Writer::Authors(authors) => authors.iter().all(|author| author.is_in_group(gid)),
-        }
+        };
+        KeptRights { set_ids, group_bit }
     }
 }
 
@@ -98,15 +104,24 @@ impl Writer<'_> {
 /// inode). So each slot contains a count of changes besides the inode, and the result of a check is
 /// stored only if the count is unchanged.
 #[derive(Debug)]
-pub(super) struct KillprivCache(Box<[AtomicU64]>);
+pub(super) struct KillprivCache {
+    slots: Box<[AtomicU64]>,
+    /// Thread and inode of the last request to remove capabilities.
+    removal: Mutex<Option<(u32, Ino)>>,
+}
 
 impl KillprivCache {
     pub(super) fn new() -> KillprivCache {
-        KillprivCache((0..SLOTS).map(|_| AtomicU64::new(0)).collect())
+        KillprivCache { slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(), removal: Mutex::default() }
     }
 
     fn slot(&self, ino: Ino) -> &AtomicU64 {
-        &self.0[ino.0 as usize % SLOTS]
+        &self.slots[ino.0 as usize % SLOTS]
+    }
+
+    /// Notes that the kernel has asked for the removal of capabilities.
+    pub(super) fn note_removal(&self, request: &Request, ino: Ino) {
+        *self.removal.lock() = Some((request.pid(), ino));
     }
 
     /// Removes an inode from the cache. Must be called after the inode was created or has gained
@@ -140,31 +155,46 @@ impl KillprivCache {
         }
         let attr = files.attr(ino)?;
         remove_capability(files, ino)?;
+        if !has_set_id(&attr) {
+            self.remember(ino, before);
+            return Ok(false);
+        }
+        if loses == PrivilegeLoss::Capability {
+            return Ok(false);
+        }
+        let keeps = writer.keeps(attr.gid);
+        let mode = without(&attr, keeps);
         match loses {
-            _ if !has_set_id(&attr) => {
-                self.remember(ino, before);
-                Ok(false)
-            }
-            PrivilegeLoss::Capability => Ok(false),
-            PrivilegeLoss::Unprivileged if writer.keeps_set_ids() => Ok(false),
-            _ if without(&attr, writer) == attr.mode => Ok(false),
+            PrivilegeLoss::Unprivileged if keeps.set_ids => Ok(false),
+            _ if mode == attr.mode => Ok(false),
             PrivilegeLoss::Refused => Err(Error::NotPermitted),
-            PrivilegeLoss::All | PrivilegeLoss::Unprivileged => {
-                remove_set_id(files, &attr, writer).map(|()| true)
-            }
+            _ => set_mode(files, ino, mode).map(|()| true),
         }
     }
 
-    /// Removes privileges before a write, at the kernel's request. The kernel requests it if there
-    /// is a capability, or if there are set-ID bits that the writer may not keep. It does not
-    /// report which.
-    pub(super) fn remove_before_write<F: FileSystem>(files: &F, ino: Ino, writer: Writer<'_>) -> Result<()> {
-        let attr = files.attr(ino)?;
-        remove_capability(files, ino)?;
-        if has_set_id(&attr) && !writer.keeps_set_ids() {
-            return remove_set_id(files, &attr, writer);
+    /// Removes privileges at a request of the kernel without attributes. It precedes a write if there
+    /// is a capability, or if there are set-ID bits that the writer may not keep; and it is a change of owner
+    /// that changes nothing, which removes the set-ID bits as any change of owner does. The kernel does not
+    /// report which. It has asked for the removal of a capability before. So a writer who may keep
+    /// the bits does so only then: otherwise there was no reason for the request but a change of owner. The price is
+    /// that a file with both keeps its set-ID bits when such a user changes its owner to the same one.
+    pub(super) fn remove_on_request<F: FileSystem>(
+        &self,
+        files: &F,
+        attr: &Attr,
+        request: &Request,
+    ) -> Result<()> {
+        let had_capability = self.removal.lock().take_if(|last| *last == (request.pid(), attr.ino)).is_some();
+        remove_capability(files, attr.ino)?;
+        if !has_set_id(attr) {
+            return Ok(());
         }
-        Ok(())
+        let keeps = Writer::Sender(request).keeps(attr.gid);
+        match without(attr, keeps) {
+            _ if keeps.set_ids && had_capability => Ok(()),
+            mode if mode == attr.mode => Ok(()),
+            mode => set_mode(files, attr.ino, mode),
+        }
     }
 
     /// Extends changes of the owner or the size by the privileges that they remove.
@@ -187,9 +217,12 @@ impl KillprivCache {
             return Ok(());
         }
         remove_capability(files, ino)?;
-        // Callers with CAP_FSETID keep the bits, except for a change of owner.
-        if changes.mode.is_none() && has_set_id(&attr) && (owner || !writer.keeps_set_ids()) {
-            changes.mode = Some(without(&attr, writer));
+        if changes.mode.is_none() && has_set_id(&attr) {
+            let keeps = writer.keeps(attr.gid);
+            // Callers with CAP_FSETID keep the bits, except for a change of owner.
+            if owner || !keeps.set_ids {
+                changes.mode = Some(without(&attr, keeps));
+            }
         }
         Ok(())
     }
@@ -203,13 +236,9 @@ fn remove_capability<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
     }
 }
 
-fn remove_set_id<F: FileSystem>(files: &F, attr: &Attr, writer: Writer<'_>) -> Result<()> {
-    let mode = without(attr, writer);
-    if mode == attr.mode {
-        return Ok(());
-    }
+fn set_mode<F: FileSystem>(files: &F, ino: Ino, mode: u16) -> Result<()> {
     let changes = AttrChanges { mode: Some(mode), ..AttrChanges::default() };
-    files.set_attr(&Caller::trusted(0, 0), attr.ino, &changes).map(drop)
+    files.set_attr(&Caller::trusted(0, 0), ino, &changes).map(drop)
 }
 
 /// Returns `true` if a file has set-ID bits that the write of somebody removes.
@@ -217,14 +246,11 @@ pub(super) fn has_set_id(attr: &Attr) -> bool {
     attr.kind == InodeType::File && attr.mode & (SET_UID | SET_GID) != 0
 }
 
-/// Returns the mode without the bits that a write removes.
-fn without(attr: &Attr, writer: Writer<'_>) -> u16 {
-    if !has_set_id(attr) {
-        return attr.mode;
-    }
-    let mode = attr.mode & !SET_UID;
-    let lends_group = mode & 0o010 != 0;
-    if mode & SET_GID != 0 && (lends_group || !writer.is_in_group(attr.gid)) { mode & !SET_GID } else { mode }
+/// Returns the mode of a file without the bits that a write removes.
+fn without(attr: &Attr, keeps: KeptRights) -> u16 {
+    let lends_group = attr.mode & 0o010 != 0;
+    let kept = if lends_group || !keeps.group_bit { 0 } else { SET_GID };
+    attr.mode & !(SET_UID | SET_GID) | attr.mode & kept
 }
 
 #[cfg(test)]

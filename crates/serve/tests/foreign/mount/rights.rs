@@ -91,6 +91,34 @@ fn somebody_who_may_not_write_a_file_takes_nothing_away() {
     m.stop();
 }
 
+/// A change of owner that changes nothing removes what every change of owner removes, also if root makes it. The
+/// same cases on a tmpfs show what other file systems do.
+#[test]
+fn a_change_of_owner_to_the_same_owner_takes_rights_away() {
+    const GROUP: u32 = 4242;
+    let Some(m) = Mounted::new("") else { return };
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::set_permissions(memory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // Somebody else who may write the file can take the bits away by a write, so nobody asks there.
+    for (permissions, uid) in
+        [0o6755, 0o6777, 0o4644, 0o2644].into_iter().flat_map(|mode| [0, NOBODY, 1000].map(|uid| (mode, uid)))
+    {
+        if (permissions, uid) != (0o6777, 1000) {
+            let left = |dir: &Path| {
+                let path = dir.join("program");
+                let _ = fs::remove_file(&path);
+                fs::write(&path, "program").unwrap();
+                chown(&path, Some(NOBODY), Some(GROUP)).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(permissions)).unwrap();
+                let said = sh_as(uid, dir, "python3 -c \"import os; os.chown('program', -1, -1)\"");
+                (mode(&path), said.contains("not permitted"))
+            };
+            assert_eq!(left(&m.at), left(memory.path()), "{permissions:o} by {uid}");
+        }
+    }
+    m.stop();
+}
+
 /// Linux removes a set-group-ID bit without execution by the group as well, if the writer is not in the group
 /// (`setattr_should_drop_sgid`; xfstests generic/683 to 685).
 #[test]
