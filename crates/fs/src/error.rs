@@ -32,6 +32,19 @@ pub enum Error {
     /// permission denied
     #[error("permission denied")]
     Access,
+    /// a file that others can have placed where it is, and that is therefore not written
+    #[error(
+        "{what} is in a directory that {whose}, so others can have placed it there: {remedy}, or write to a directory \
+         that only you can write to"
+    )]
+    Placed {
+        /// What has the name.
+        what: &'static str,
+        /// Who can change the names of the directory.
+        whose: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
     /// operation not permitted for this user
     #[error("operation not permitted for this user")]
     NotPermitted,
@@ -116,7 +129,7 @@ impl Error {
             Self::NotEmpty => E::NOTEMPTY,
             Self::NoSpace | Self::NoInode | Self::AttributeTooLarge => E::NOSPC,
             Self::Quota => E::DQUOT,
-            Self::Access => E::ACCESS,
+            Self::Access | Self::Placed { .. } => E::ACCESS,
             Self::NotPermitted => E::PERM,
             Self::NameTooLong => E::NAMETOOLONG,
             Self::TooManyLinks => E::LOOP,

@@ -356,7 +356,7 @@ fn resolve(instruction: Instruction, resolver: &dyn Resolver) -> Result<Request,
 fn unresolved(target: &Target, error: &ResolveError) -> Failure {
     let status = match error {
         ResolveError::NotFound | ResolveError::NotDirectory => Status::NotFound,
-        ResolveError::Denied => Status::Denied,
+        ResolveError::Denied | ResolveError::Refused(_) => Status::Denied,
         ResolveError::NotFile | ResolveError::Invalid(_) => Status::Invalid,
         ResolveError::Other(_) => Status::Io,
     };

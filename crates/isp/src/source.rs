@@ -133,6 +133,9 @@ pub enum ResolveError {
     /// the caller has no right to access the file
     #[error("the caller has no right to access the file")]
     Denied,
+    /// the caller may not use the file, for a reason that the message says
+    #[error("{0}")]
+    Refused(String),
     /// the file is not a regular file
     #[error("the file is not a regular file")]
     NotFile,

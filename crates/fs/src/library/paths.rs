@@ -38,7 +38,7 @@ pub trait Paths: FileSystem {
     /// and the file has no other name, and belongs to the caller or to the owner of the directory.
     ///
     /// # Errors
-    /// As [`Paths::resolve_below`]; [`Error::Access`] for such a link or file.
+    /// As [`Paths::resolve_below`]; [`Error::Placed`] for such a link or file.
     fn resolve_target_below(&self, caller: &Caller, dir: Ino, path: &[u8], covered: &[Ino]) -> Result<Attr> {
         let mut links = Links { above: Some(Vec::new()), covered, own: true, ..Links::followed(true) };
         walk(self, caller, self.attr(dir)?, path, &mut links)
@@ -209,8 +209,8 @@ fn walk<F: FileSystem + ?Sized>(
         if links.covered.contains(&at.ino) {
             return Err(Error::Covered);
         }
-        if links.own && !is_kept(caller, &dir, &at) {
-            return Err(Error::Access);
+        if links.own {
+            check_kept(caller, &dir, &at)?;
         }
         if at.kind == InodeType::Symlink && (links.last || left.peek().is_some()) {
             links.followed += 1;
@@ -233,15 +233,25 @@ fn walk<F: FileSystem + ?Sized>(
     Ok(at)
 }
 
-/// Returns `true` if a name cannot have been placed by others to redirect what the caller writes. Directories
-/// are what they are, whoever owns the one above.
-fn is_kept(caller: &Caller, dir: &Attr, found: &Attr) -> bool {
+/// Fails if others can have placed a name to redirect what the caller writes. Directories are what they are,
+/// whoever owns the one above.
+fn check_kept(caller: &Caller, dir: &Attr, found: &Attr) -> Result<()> {
     const STICKY: u16 = 0o1000;
-    let is_foreign = |uid: u32| uid != caller.uid && uid != 0;
-    let is_shared = dir.mode & 0o002 != 0 || caller.uid == 0 && dir.gid != 0 && dir.mode & 0o020 != 0;
-    if found.kind == InodeType::Directory || !is_foreign(dir.uid) && !is_shared {
-        return true;
-    }
+    let whose = match () {
+        () if found.kind == InodeType::Directory => return Ok(()),
+        () if dir.uid != caller.uid && dir.uid != 0 => "another user owns",
+        () if dir.mode & 0o002 != 0 => "every user may write to",
+        () if caller.uid == 0 && dir.gid != 0 && dir.mode & 0o020 != 0 => "a group may write to",
+        () => return Ok(()),
+    };
     let is_of_directory = found.uid == dir.uid && dir.mode & STICKY == 0;
-    found.kind != InodeType::Symlink && found.links == 1 && (found.uid == caller.uid || is_of_directory)
+    let (what, remedy) = match () {
+        () if found.kind == InodeType::Symlink => ("a symbolic link", "name its target"),
+        () if found.links != 1 => ("a file with several names (hard links)", "name a file that has one"),
+        () if found.uid != caller.uid && !is_of_directory => {
+            ("a file of another user", "remove it and make one of your own")
+        }
+        () => return Ok(()),
+    };
+    Err(Error::Placed { what, whose, remedy })
 }

@@ -190,6 +190,7 @@ fn failures_to_find_a_file_have_a_status() {
         (ResolveError::NotFound, "not-found"),
         (ResolveError::NotDirectory, "not-found"),
         (ResolveError::Denied, "denied"),
+        (ResolveError::Refused("it is a link".into()), "denied"),
         (ResolveError::NotFile, "invalid"),
         (ResolveError::Invalid("the path is a loop".into()), "invalid"),
         (ResolveError::Other("the disk is broken".into()), "io"),

@@ -315,8 +315,18 @@ fn a_copy_writes_nothing_that_others_have_placed_at_its_name() {
             assert_eq!(fs::read_to_string(a.m.path("secret")).unwrap(), "a secret word\n", "{to}: {said}");
             said
         };
-        for to in ["symbolic", "up/secret", "hard"] {
-            assert!(copy(to).contains(DENIED), "{owner} {mode:o} {to}");
+        let whose = if owner == USER { "another user owns" } else { "every user may write to" };
+        for (to, what) in [
+            ("symbolic", "a symbolic link"),
+            ("up/secret", "a symbolic link"),
+            ("hard", "a file with several names"),
+        ] {
+            let said = copy(to);
+            let expected = format!(
+                "{what}{} is in a directory that {whose}",
+                if to == "hard" { " (hard links)" } else { "" }
+            );
+            assert!(said.contains(DENIED) && said.contains(&expected), "{owner} {mode:o} {to}: {said}");
         }
         // What belongs to the owner of the directory harms nobody else.
         let is_harmless = owner == USER;

@@ -40,6 +40,7 @@ pub fn resolve_error(error: Error) -> ResolveError {
         Error::NotFound | Error::Stale | Error::NameTooLong => ResolveError::NotFound,
         Error::NotDirectory => ResolveError::NotDirectory,
         Error::Access | Error::NotPermitted => ResolveError::Denied,
+        error @ Error::Placed { .. } => ResolveError::Refused(error.to_string()),
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
         Error::Covered => ResolveError::Invalid(
             "something else is mounted on the file or on a directory of its path; what that mount covers is not for \
