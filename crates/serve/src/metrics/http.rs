@@ -218,12 +218,13 @@ impl MetricsState {
     }
 }
 
-/// Reads the request header up to the empty line. Returns `None` if it is too long.
+/// Reads the request header up to the empty line. Lines may end with LF alone (RFC 9112, section 2.2). Returns
+/// `None` if it is too long.
 fn head(stream: &MetricsStream) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + CLIENT_TIMEOUT;
     let mut head = Vec::new();
     let mut part = [0; 1024];
-    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
+    while !head.windows(2).any(|w| w == b"\n\n") && !head.windows(3).any(|w| w == b"\n\r\n") {
         if head.len() > HEAD_BYTES_MAX {
             return Ok(None);
         }

@@ -79,6 +79,10 @@ fn pages_are_served_and_nothing_else() {
     assert!(get(&server, "/etc/passwd").0.contains("404"));
     assert!(ask(&server, "POST /metrics HTTP/1.1\r\n\r\n").0.contains("405"));
     assert!(ask(&server, "nonsense\r\n\r\n").0.contains("400"));
+    for end in ["\n", "\r\n"] {
+        let request = format!("GET / HTTP/1.1\nHost: localhost{end}{end}");
+        assert!(ask(&server, &request).0.contains("200"), "{end:?}");
+    }
     assert_eq!(ask(&server, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").1, "");
     let refused = ask(&server, "HEAD /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     assert!(refused.0.contains("421") && refused.1.is_empty(), "{refused:?}");
