@@ -84,11 +84,11 @@ pub enum Error {
         who: String,
     },
     /// A parameter has an invalid value.
-    #[error("{key} = {value}: {why}")]
+    #[error("{key}{}{value}: {why}", if value.is_empty() { "" } else { " = " })]
     Param {
         /// The parameter.
         key: String,
-        /// The value that was given.
+        /// The value that was given. Empty: there is none.
         value: String,
         /// Reason, and the valid values.
         why: String,
@@ -133,5 +133,16 @@ impl Error {
     /// Creates a parameter error.
     pub fn param(key: &str, value: impl std::fmt::Display, why: impl Into<String>) -> Error {
         Error::Param { key: key.into(), value: format!("{value}"), why: why.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_without_a_value_has_no_equals_sign() {
+        assert_eq!(Error::param("size", 5, "is too small").to_string(), "size = 5: is too small");
+        assert_eq!(Error::param("store", "", "is needed").to_string(), "store: is needed");
     }
 }
