@@ -27,7 +27,7 @@ enum Way {
 }
 
 /// Commands that write a path, `@`. `V` is a volume, `I` an image, `M` a directory to mount on, and
-/// `N` a new name, all of root.
+/// `N` a new name, `S` a stack with a store of objects, all of root.
 const COMMANDS: &[(Way, &str)] = &[
     (Way::Replaces, "run --stack hfsl-small --trace gen:uniform,count=50,span=1M --json @"),
     (Way::Replaces, "run --stack hfsl-small --trace gen:uniform,count=50,span=1M --html @"),
@@ -47,6 +47,7 @@ const COMMANDS: &[(Way, &str)] = &[
     (Way::Creates, "serve V --nbd tcp:127.0.0.1:0 --record @"),
     (Way::Directory, "mkfs --pool @ --size 20M --force"),
     (Way::Directory, "create @/N --stack hfsl-small"),
+    (Way::Directory, "create N --stack S --set media.remote.url=\"@/N\""),
     (Way::Directory, "serve V --fuse @"),
     (Way::Directory, "mount I @ --foreground"),
     (Way::Directory, "mkfs @/img --size 8M"),
@@ -57,6 +58,11 @@ const COMMANDS: &[(Way, &str)] = &[
     (Way::Directory, "export V @/N"),
     (Way::Directory, "mount I M --log @/N"),
 ];
+
+/// A stack whose medium `remote` can be a directory of objects.
+const OBJECTS: &str = "[media.map]\nprofile = \"st3500320as-2008\"\nbytes = \"8M\"\n\
+    [media.remote]\nprofile = \"s3-standard-2019\"\nobject_bytes = \"1M\"\nobjects = 384\nconnections = 4\n\
+    [segments]\nmap = \"map\"\nstore = \"remote\"\nsize = \"256M\"\n";
 
 fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -96,6 +102,7 @@ impl Scene {
         let mut scene = Scene { root, hostile, number: 0 };
         fs::create_dir(scene.own("")).unwrap();
         fs::create_dir(scene.own("M")).unwrap();
+        fs::write(scene.own("S"), OBJECTS).unwrap();
         scene.good("create V --stack hfsl-small");
         scene.good("mkfs I --size 8M");
         fs::write(scene.own("victim"), "precious").unwrap();
@@ -112,7 +119,7 @@ impl Scene {
         self.number += 1;
         let new = format!("new{}", self.number);
         let word = |word: &str| match word {
-            "V" | "I" | "M" => self.own(word).display().to_string(),
+            "V" | "I" | "M" | "S" => self.own(word).display().to_string(),
             "N" => self.own(&new).display().to_string(),
             _ => word.replace('@', path.to_str().unwrap()).replace("/N", &format!("/{new}")),
         };
@@ -377,6 +384,67 @@ fn directories_exchanged_while_frit_runs_redirect_nothing() {
         }
     }
     assert!(refused > 0, "{done} done, none refused: there was no race");
+}
+
+/// The attacker exchanges the directory of a volume for a link to the directory of another one while it grows.
+#[test]
+fn a_volume_whose_path_is_exchanged_grows_nowhere_else() {
+    let Some(mut scene) = Scene::new(OTHER, 0o755) else { return };
+    let (mine, victims) = (scene.hostile.join("a"), scene.own("volumes"));
+    for dir in [&mine, &victims] {
+        fs::create_dir(dir).unwrap();
+        scene.good(&format!("create {}/vol --stack hfsl-small --size 40M", dir.display()));
+    }
+    give(&mine, OTHER);
+    let names = |dir: &Path| {
+        let of = |e: std::io::Result<fs::DirEntry>| {
+            let found = e.unwrap();
+            (found.file_name(), found.metadata().unwrap().len())
+        };
+        let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(of).collect();
+        names.sort();
+        names
+    };
+    let before =
+        (names(&victims), names(&victims.join("vol")), fs::read(victims.join("vol/frit.volume")).unwrap());
+    symlink(&victims, scene.hostile.join("b")).unwrap();
+    let turn = "cd \"$0\"; until [ -e stop ]; do mv -T a x; mv -T b a; mv -T a b; mv -T x a; done";
+    let at = scene.hostile.display().to_string();
+    let mut attack = Attack(attacker(&["sh", "-c", turn, &at]).stderr(Stdio::null()).spawn().unwrap());
+    let mut refused = 0;
+    for megabytes in 41..53 {
+        let done = scene.frit(&format!("grow @ --size {megabytes}M"), &mine.join("vol"));
+        refused += u32::from(!done.status.success());
+        let now = (
+            names(&victims),
+            names(&victims.join("vol")),
+            fs::read(victims.join("vol/frit.volume")).unwrap(),
+        );
+        assert!(now == before, "{megabytes}: {}", said(&done));
+    }
+    assert!(refused > 0, "there was no race");
+    fs::write(scene.hostile.join("stop"), "").unwrap();
+    attack.0.wait().unwrap();
+    scene.good(&format!("grow {}/vol --size 64M", mine.display()));
+}
+
+/// The directory of objects of a volume is replaced by a link to a directory of root.
+#[test]
+fn a_store_of_objects_is_not_led_elsewhere() {
+    let Some(mut scene) = Scene::new(OTHER, 0o755) else { return };
+    let (vol, store) = (scene.own("vol"), scene.hostile.join("store"));
+    let create = format!("create {} --stack S --set media.remote.url=\"{}\"", vol.display(), store.display());
+    scene.good(&create);
+    scene.good(&format!("recover {}", vol.display()));
+    let aside = scene.hostile.join("aside");
+    fs::rename(&store, &aside).unwrap();
+    symlink(scene.own("dir"), &store).unwrap();
+    give(&store, OTHER);
+    assert_refused(&scene.frit("recover @", &vol), "symbolic link", "recover");
+    scene.assert_unharmed("recover with a store that is a link");
+    fs::remove_file(&store).unwrap();
+    fs::rename(&aside, &store).unwrap();
+    scene.good(&format!("recover {}", vol.display()));
 }
 
 /// What users do in their own directories, and with devices and descriptors, works as ever.
