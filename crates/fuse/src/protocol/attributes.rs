@@ -1,6 +1,7 @@
 //! Attributes of an inode in replies.
 
 use super::abi;
+use fuser::INodeNo;
 use std::time::Duration;
 
 /// A time: seconds since 1970, rounded down, and the nanoseconds that follow them.
@@ -44,7 +45,9 @@ pub struct FileAttr {
 /// An entry of a directory, with the inode that it names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Attributes of the inode. With inode 0, the kernel caches that the name does not exist.
+    /// Number by which requests name the inode. With 0, the kernel caches that the name does not exist.
+    pub node: INodeNo,
+    /// Attributes of the inode.
     pub attr: FileAttr,
     /// Generation of the number of the inode.
     pub generation: u64,
@@ -89,7 +92,7 @@ impl FileAttr {
 impl Entry {
     pub(crate) fn encode(&self) -> abi::EntryOut {
         abi::EntryOut {
-            nodeid: self.attr.ino,
+            nodeid: self.node.0,
             generation: self.generation,
             entry_valid: self.name_ttl.as_secs(),
             attr_valid: self.attr_ttl.as_secs(),

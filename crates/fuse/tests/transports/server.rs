@@ -69,7 +69,8 @@ impl Server for TestServer {
         match found.and_then(|i| attr(FIRST + i as u64)) {
             Some(attr) => {
                 let (attr_ttl, name_ttl) = (Duration::ZERO, Duration::from_secs(60));
-                reply.entry(&Entry { attr, generation: 0, attr_ttl, name_ttl });
+                let node = INodeNo(attr.ino);
+                reply.entry(&Entry { node, attr, generation: 0, attr_ttl, name_ttl });
             }
             None => reply.error(Errno::ENOENT),
         }

@@ -43,8 +43,17 @@ pub(super) fn open(directory: &Path) -> Result<File> {
     }
     // The same file, whatever its name leads to by now.
     let same = format!("/proc/self/fd/{}", found.as_raw_fd());
-    let opened = openat(CWD, same, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty());
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = match openat(CWD, same, flags, Mode::empty()) {
+        // The kernel knows it as that of another user, and finds it anew by its name.
+        Err(Errno::STALE) => openat(&held, COMMAND, flags | OFlags::NOFOLLOW, Mode::empty()),
+        opened => opened,
+    };
     let opened = opened.map_err(|e| not_opened(directory, &path, e))?;
+    let of_opened = fstat(&opened).into_diagnostic()?;
+    if (of_opened.st_dev, of_opened.st_ino) != (of_file.st_dev, of_file.st_ino) {
+        return Err(refused("another file was put there meanwhile"));
+    }
     begin_instructions(&opened, false).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::NOTTY) => refused("it takes no instructions (the file system was made with --no-isp)"),
         _ => miette!("cannot begin instructions in {}: {e}", path.display()),

@@ -99,7 +99,10 @@ impl Server for BlockAdapter {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.attr(FILE).filter(|_| parent == INodeNo::ROOT && name == FILE_NAME) {
-            Some(attr) => reply.entry(&Entry { attr, generation: 0, attr_ttl: TTL, name_ttl: TTL }),
+            Some(attr) => {
+                let node = INodeNo(attr.ino);
+                reply.entry(&Entry { node, attr, generation: 0, attr_ttl: TTL, name_ttl: TTL });
+            }
             None => reply.error(Errno::ENOENT),
         }
     }

@@ -2,7 +2,8 @@
 //! operations are in the neighboring modules.
 
 use super::convert::{
-    allocate, caller, errno, ino, kind, permissions, rename_mode, set_time, time, visible, xattr_mode,
+    allocate, caller, errno, ino, is_of_another, kind, node, permissions, rename_mode, set_time, time,
+    visible, xattr_mode,
 };
 use super::direct_access::DirectAccess;
 use super::in_storage::CommandFiles;
@@ -18,8 +19,8 @@ use super::unreported::UnreportedChanges;
 use frit_direct::messages::{BEGIN, PREPARE_AT, PREPARE_WHENCE};
 use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, InodeType, NewInode, Result};
 use frit_fuse::{
-    CopyRange, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig, OpenFlags,
-    Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    CopyRange, Entry, Errno, Fallocate, FileHandle, FopenFlags, INodeNo, InitFlags, Kernel, KernelConfig,
+    OpenFlags, Opened, PollToken, Read, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyRead,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, Server, SetAttr, Usage, Write,
 };
@@ -150,7 +151,11 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
             b"." => self.files.attr(ino(dir)),
             name => self.files.lookup(&caller(request), ino(dir), name),
         };
-        reply::looked_up(reply, &self.passthrough, self.counted(found));
+        // A file handle has the number that its user has looked up.
+        let is_handle = name.as_bytes() == b".";
+        reply::looked_up(reply, &self.passthrough, self.counted(found), |attr| {
+            if is_handle { dir } else { node(attr, request.uid()) }
+        });
     }
 
     fn forget(&self, number: INodeNo, lookups: u64) {
@@ -248,6 +253,10 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if is_of_another(number, request.uid()) {
+            // The kernel looks the name up again, and opens what it finds for this user.
+            return reply.error(Errno::ESTALE);
+        }
         let opened = self.open_file(request, ino(number), flags);
         match opened.and_then(|()| self.check_size_known(ino(number))) {
             Ok(()) => self.with_opened(request, ino(number), flags, |opened| match opened {
@@ -273,6 +282,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
                 // A new file cannot have been written through a memory map yet.
                 let ttl = if attr.size == 0 { reply::shorter(TTL, &attr) } else { ttl };
                 let entry = reply::entry_with(&attr, ttl, ttl);
+                let entry = Entry { node: node(&attr, request.uid()), ..entry };
                 self.with_opened(request, attr.ino, flags, |opened| match opened {
                     Ok(opened) => reply.created(&entry, opened),
                     Err(e) => reply.error(errno(&e)),

@@ -24,8 +24,29 @@ pub(super) fn errno(error: &Error) -> Errno {
     Errno::from_i32(error.errno())
 }
 
+/// Mark of a number by which one user names a command file. The user is in the bits behind it, and then the inode.
+const OF_USER: u64 = 1 << 63;
+/// Number of bits of the inode in such a number.
+const INO_BITS: u32 = 31;
+
 pub(super) fn ino(number: INodeNo) -> Ino {
-    Ino(number.0)
+    match number.0 & OF_USER {
+        0 => Ino(number.0),
+        _ => Ino(number.0 & ((1 << INO_BITS) - 1)),
+    }
+}
+
+/// Returns the number by which the requests of a user name an inode. A command file has one for each user: the kernel
+/// lets one write(2) at a time change a file, in the order in which they come, so those of one user's threads would hold
+/// up those of another user. A file system of more than 2^31 inodes has command files for which this is so.
+pub(super) fn node(attr: &Attr, uid: u32) -> INodeNo {
+    let has_users = attr.kind == InodeType::Command && attr.ino.0 >> INO_BITS == 0;
+    INodeNo(if has_users { OF_USER | u64::from(uid) << INO_BITS | attr.ino.0 } else { attr.ino.0 })
+}
+
+/// Returns `true` for a number by which another user names a command file.
+pub(super) fn is_of_another(number: INodeNo, uid: u32) -> bool {
+    number.0 & OF_USER != 0 && (number.0 >> INO_BITS) as u32 != uid
 }
 
 /// Returns the names of extended attributes that the user may see. Those in `trusted.` are visible
@@ -185,5 +206,37 @@ mod tests {
         assert_eq!(xattr_mode(3), None);
         assert_eq!(kind(0o040_755), None, "mkdir makes directories");
         assert_eq!(kind(0o140_644), Some(InodeType::Socket));
+    }
+
+    #[test]
+    fn users_name_a_command_file_by_numbers_of_their_own() {
+        let t = Time(0);
+        let attr = |ino, kind| Attr {
+            ino: Ino(ino),
+            generation: 0,
+            kind,
+            mode: 0,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            sectors: 0,
+            atime: t,
+            mtime: t,
+            ctime: t,
+            btime: t,
+        };
+        for (inode, uid) in [(1, 0), (7, 1000), ((1 << INO_BITS) - 1, u32::MAX)] {
+            let command = attr(inode, InodeType::Command);
+            let number = node(&command, uid);
+            assert_eq!(ino(number), command.ino);
+            assert!(!is_of_another(number, uid) && is_of_another(number, uid ^ 1));
+            // All others are the same for everybody.
+            let file = node(&attr(inode, InodeType::File), uid);
+            assert!(file == INodeNo(inode) && ino(file) == Ino(inode) && !is_of_another(file, 5));
+        }
+        let beyond = attr(1 << INO_BITS, InodeType::Command);
+        assert_eq!(node(&beyond, 7), INodeNo(1 << INO_BITS));
     }
 }

@@ -4,7 +4,7 @@ use super::adapter::FsAdapter;
 use super::convert::{attr_from_entry, file_type};
 use super::reply;
 use frit_fs::{Attr, Caller, DirEntry, Error, FileSystem, Ino, InodeType, Result};
-use frit_fuse::{Entry, ReplyDirectory, ReplyDirectoryPlus};
+use frit_fuse::{Entry, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::time::Duration;
 
 /// Number of entries read from the file system at a time. A reply of the smallest size, 4 KiB,
@@ -102,7 +102,8 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
                 Ok(_) | Err(Error::NotFound) => None,
                 Err(_) => {
                     let (attr_ttl, name_ttl) = (Duration::ZERO, Duration::ZERO);
-                    Some(Entry { attr: attr_from_entry(ino, kind), generation: 0, attr_ttl, name_ttl })
+                    let (node, attr) = (INodeNo(ino.0), attr_from_entry(ino, kind));
+                    Some(Entry { node, attr, generation: 0, attr_ttl, name_ttl })
                 }
             },
         }

@@ -4,7 +4,7 @@ use super::convert::{errno, file_attr};
 use super::killpriv::has_set_id;
 use super::passthrough::Passthrough;
 use frit_fs::{Attr, Error, InodeType, Result};
-use frit_fuse::{Entry, Errno, FileAttr, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
+use frit_fuse::{Entry, Errno, FileAttr, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
 use std::time::Duration;
 
 /// Lifetime of entries and attributes in the kernel's cache. It can be long, since all changes are
@@ -24,7 +24,8 @@ pub(super) fn shorter(ttl: Duration, attr: &Attr) -> Duration {
 
 /// Returns the entry of an inode, with this lifetime of its attributes.
 pub(super) fn entry_with(attr: &Attr, attr_ttl: Duration, name_ttl: Duration) -> Entry {
-    Entry { attr: file_attr(attr), generation: u64::from(attr.generation), attr_ttl, name_ttl }
+    let node = INodeNo(attr.ino.0);
+    Entry { node, attr: file_attr(attr), generation: u64::from(attr.generation), attr_ttl, name_ttl }
 }
 
 pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
@@ -34,15 +35,25 @@ pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result
     }
 }
 
-/// Replies like [`entry`], but lets the kernel also cache that a name does not exist.
-pub(super) fn looked_up(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
+/// Replies like [`entry`], but lets the kernel also cache that a name does not exist. `node` returns the number by which
+/// the sender names the inode.
+pub(super) fn looked_up(
+    reply: ReplyEntry,
+    passthrough: &Passthrough,
+    result: Result<Attr>,
+    node: impl FnOnce(&Attr) -> INodeNo,
+) {
     match result {
         // Inode 0 marks a name that does not exist.
         Err(Error::NotFound) => {
             let attr = FileAttr::default();
-            reply.entry(&Entry { attr, generation: 0, attr_ttl: TTL, name_ttl: TTL });
+            reply.entry(&Entry { node: INodeNo(0), attr, generation: 0, attr_ttl: TTL, name_ttl: TTL });
         }
-        other => entry(reply, passthrough, other),
+        Ok(attr) => {
+            let known = entry_with(&attr, ttl(passthrough, &attr), TTL);
+            reply.entry(&Entry { node: node(&attr), ..known });
+        }
+        Err(e) => reply.error(errno(&e)),
     }
 }
 

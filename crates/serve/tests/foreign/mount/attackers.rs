@@ -98,6 +98,23 @@ fn an_instruction_has_the_rights_that_opener_and_writer_have_in_common() {
 }
 
 #[test]
+fn a_write_of_one_user_does_not_hold_up_another() {
+    let Some(a) = Attacked::new() else { return };
+    let said = a.run("stalled", "write", false, PUBLIC);
+    if said.contains("userfaultfd: ") {
+        eprintln!("skipped: no userfaultfd");
+    } else {
+        assert!(said.contains(FOUND), "{said}");
+    }
+    // The kernel knows the command file anew when users alternate, and it stays the same file for them.
+    let number = || sh_as(USER, &a.m.at, "stat -c %i .isp; : 3<>.isp");
+    let before = number();
+    fs::OpenOptions::new().read(true).write(true).open(a.m.path(".isp")).unwrap();
+    assert_eq!(number(), before);
+    a.m.stop();
+}
+
+#[test]
 fn a_descriptor_gives_no_rights_to_those_that_only_have_it() {
     let Some(a) = Attacked::new() else { return };
     a.expect(("begins", "write", false), PUBLIC, "begin: Operation not permitted");

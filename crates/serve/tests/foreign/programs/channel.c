@@ -14,6 +14,8 @@
  *       second     root opens; root writes the first half, the user the second one
  *       reused     root opens, and ends; a process with its number writes
  *       begins     root opens; the user begins
+ *       stalled    root opens and writes, while a write of the user to a channel of its own waits for the page with
+ *                  its text
  *       personality  the user opens and writes, by a ring of io_uring with the rights of root
  *       exec       the user opens, and executes INSTRUCTION with the file as its output
  * WAY   write, writev, splice, sendfile, ring (io_uring), pwritev2, map (shared memory map)
@@ -23,13 +25,16 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -214,6 +219,37 @@ static void reused(const char *text, size_t len) {
     exit(3);
 }
 
+static int faults, told[2];
+
+static void *tell_fault(void *unused) {
+    struct uffd_msg fault;
+    char byte = read(faults, &fault, sizeof fault) == sizeof fault;
+    if (write(told[1], &byte, 1) != 1) _exit(3);
+    return unused;
+}
+
+/* Begins a write of the user that goes on for as long as this process. */
+static void stall(void) {
+    char byte = 0;
+    if (pipe(told)) fail("pipe");
+    if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        struct uffdio_api api = {.api = UFFD_API};
+        faults = syscall(SYS_userfaultfd, 0);
+        char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct uffdio_register range = {{(uintptr_t)page, 4096}, UFFDIO_REGISTER_MODE_MISSING, 0};
+        if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &range)) fail("userfaultfd");
+        become_user();
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int fd = open_channel();
+        pthread_t thread;
+        if (begin(fd) || pthread_create(&thread, NULL, tell_fault, NULL)) fail("begin");
+        _exit(write(fd, page, 4096) < 0);
+    }
+    close(told[1]);
+    if (read(told[0], &byte, 1) != 1 || !byte) exit(3);
+}
+
 int main(int count, char **words) {
     if (count != 6) return 2;
     const char *what = words[2], *text = words[5];
@@ -233,6 +269,7 @@ int main(int count, char **words) {
         if (personality <= 0) fail("personality");
         become_user();
     }
+    if (!strcmp(what, "stalled")) stall();
     if (!strcmp(what, "user") || !strcmp(what, "exec")) become_user();
     int fd = open_channel();
     if (strcmp(what, "unbegun") && begin(fd)) fail("begin");
