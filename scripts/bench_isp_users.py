@@ -3,13 +3,16 @@
 
 Ten users give 64 instructions each, in a channel each: filters with huge results, programs that loop, scans of a
 large file, aggregates with a group for each line, and expressions that take long to compile. None of their results
-is read. Meanwhile another user gives short instructions one at a time: a query for words, a filter, a program. The
-table has the memory of the server beside the budget, and the times of the other user, alone and beside the ten.
+is read. With --attack endless, all are programs that loop; with --attack writers, a process for each instruction gives
+short ones without an end. Meanwhile another user looks for a name that is not there, and gives short instructions one
+at a time: a query for words, a filter, a program. The table has the memory of the server beside the budget, and the times of the other user, alone and beside the ten.
 Needs root, which mounts and starts the processes of the users.
 
 Example:
   scripts/bench_isp_users.py
   scripts/bench_isp_users.py --frit target/release/frit --seconds 30 --budget 512M
+  scripts/bench_isp_users.py --attack endless --users 80 --instructions 4
+  scripts/bench_isp_users.py --attack writers --users 1 --instructions 300
 """
 
 import argparse
@@ -69,6 +72,7 @@ def as_user(user, function):
     if pid:
         return pid
     try:
+        os.setsid()
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
@@ -76,6 +80,13 @@ def as_user(user, function):
     except BaseException as error:  # noqa: BLE001 - the process must not return into the caller
         print(f"user {user}: {error!r}", file=sys.stderr, flush=True)
     os._exit(0)
+
+
+def end(processes):
+    """Ends processes of users with their children."""
+    for process in processes:
+        os.killpg(process, signal.SIGKILL)
+        os.waitpid(process, 0)
 
 
 def open_channel(place):
@@ -89,13 +100,31 @@ def give(channel, instruction):
     os.write(channel, json.dumps(instruction).encode() + b"\n")
 
 
-def give_many(place, number, user):
+def write_without_end(place):
+    """Gives as many short instructions as a channel takes, again and again."""
+    line = json.dumps(SHORT["filter"]).encode() + b"\n"
+    while True:
+        try:
+            channel = open_channel(place)
+            os.write(channel, line * 16)
+            os.close(channel)
+        except OSError:
+            time.sleep(0.01)
+
+
+def give_many(place, number, user, attack):
     """Gives instructions, and waits for the end."""
+    if attack == "writers":
+        for _ in range(number - 1):
+            if os.fork() == 0:
+                break
+        write_without_end(place)
+    kinds = MANY[1:2] if attack == "endless" else MANY
     channels, refused = [], collections.Counter()
     for at in range(number):
         try:
             channels.append(open_channel(place))
-            give(channels[-1], MANY[(at + user) % len(MANY)])
+            give(channels[-1], kinds[(at + user) % len(kinds)])
         except OSError as error:
             refused[error.strerror] += 1
     if refused:
@@ -105,7 +134,10 @@ def give_many(place, number, user):
 
 def measure(place, rounds, out):
     """Gives short instructions, and writes their times in seconds."""
-    for _ in range(rounds):
+    for at in range(rounds):
+        began = time.monotonic()
+        (place / f"none-{at}").exists()
+        os.write(out, json.dumps(["lookup", "ok", time.monotonic() - began]).encode() + b"\n")
         for name, instruction in SHORT.items():
             began = time.monotonic()
             channel = open_channel(place)
@@ -193,20 +225,17 @@ def run(frit, place, image, arguments):
         report("alone", *timed(place, pid, 3, 20), idle)
         for user in range(arguments.users):
             uid = FIRST_USER + user
-            users.append(as_user(uid, lambda user=user: give_many(place, arguments.instructions, user)))
+            many = (place, arguments.instructions, user, arguments.attack)
+            users.append(as_user(uid, lambda many=many: give_many(*many)))
         report(f"beside {arguments.users} users", *timed(place, pid, arguments.seconds, 10**6), idle)
         threads = len(os.listdir(f"/proc/{pid}/task"))
         print(f"threads of the server {threads}")
-        for user in users:
-            os.kill(user, signal.SIGKILL)
-            os.waitpid(user, 0)
+        end(users)
         users = []
         time.sleep(2)
         print(f"afterwards {(anonymous_bytes(pid) - idle) >> 20} MiB more than before")
     finally:
-        for user in users:
-            os.kill(user, signal.SIGKILL)
-            os.waitpid(user, 0)
+        end(users)
         subprocess.run([frit, "unmount", place], check=False)
 
 
@@ -217,6 +246,7 @@ def main():
     parser.add_argument("--frit", default=str(ROOT / "target/release/frit"), help="program to measure")
     parser.add_argument("--users", type=int, default=10)
     parser.add_argument("--instructions", type=int, default=64, help="instructions of each user")
+    parser.add_argument("--attack", choices=["many", "endless", "writers"], default="many", help="what the users do")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--budget", default="1G", help="budget of the mount")
     parser.add_argument("--file", type=int, default=300, help="size of the large file in MB")

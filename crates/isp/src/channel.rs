@@ -101,6 +101,10 @@ pub struct Channel {
     waiters: Arc<Mutex<Waiters>>,
 }
 
+/// Memory of a user in which bytes wait for a write.
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "it counts while it exists")] Charge);
+
 impl std::fmt::Debug for Channel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Channel").field("readiness", &self.readiness()).finish_non_exhaustive()
@@ -130,6 +134,15 @@ impl Channel {
         let memory = Mutex::new(account.charge());
         let (state, waiters) = (Mutex::default(), Arc::default());
         Self { engine, user, account, memory, _opened: opened, state, waiters }
+    }
+
+    /// Counts bytes that a caller keeps for a later [`write`](Self::write) as memory of the user, until the result is
+    /// dropped.
+    ///
+    /// # Errors
+    /// The user has no memory for them.
+    pub fn hold(&self, bytes: usize) -> Result<Held, ChannelError> {
+        self.account.charged(bytes).map(Held).map_err(|_| ChannelError::NoMemory)
     }
 
     /// Writes bytes of instructions, and begins to execute those that are complete. Their files are

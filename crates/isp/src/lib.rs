@@ -23,7 +23,7 @@ mod search;
 mod source;
 pub mod text;
 
-pub use channel::{Channel, ChannelError, Readiness};
+pub use channel::{Channel, ChannelError, Held, Readiness};
 pub use engine::{Engine, EngineOptions, Request, Ticket, User};
 pub use foreground::{Foreground, ForegroundGuard};
 pub use instructions::{

@@ -1,5 +1,6 @@
 //! Command files of a mounted file system: instructions to the processing engine (ISPFS 3.1).
 
+mod admission;
 mod contents;
 mod directory_renames;
 mod open_command;

@@ -1,5 +1,6 @@
 //! Open command files, each with a channel to the engine.
 
+use super::admission::{Admission, Turn, Waiting};
 use super::directory_renames::DirectoryRenames;
 use super::opener::{Opener, OpenerProcesses};
 use super::resolver::CallerFiles;
@@ -56,6 +57,7 @@ pub(in crate::fuse::file_system) struct CommandFiles {
     access: IspAccess,
     openers: OpenerProcesses,
     views: Views,
+    admission: Admission,
     /// Budget of memory of the engine in bytes, if it is not the usual one.
     isp_memory: Option<u64>,
     /// Created by the first open.
@@ -87,6 +89,7 @@ impl CommandFiles {
             writeback: options.writeback,
             access: options.isp,
             openers: OpenerProcesses::default(),
+            admission: Admission::new(options.threads),
             isp_memory: options.isp_memory,
             engine: OnceLock::new(),
             open: Mutex::default(),
@@ -219,6 +222,7 @@ impl CommandFiles {
     pub(in crate::fuse::file_system) fn close(&self) {
         let open = std::mem::take(&mut *self.open.lock());
         open.values().for_each(|open| open.channel.close());
+        self.admission.close();
         if let Some(engine) = self.engine.get() {
             engine.close();
         }
@@ -248,34 +252,53 @@ impl CommandFiles {
     }
 
     /// Gives instructions to the engine, with the rights that the sender of the request and the opener have in
-    /// common.
+    /// common. If many do so, another thread gives the answer.
     pub(in crate::fuse::file_system) fn write<F: InStorage + 'static>(
-        &self,
+        self: &Arc<Self>,
         files: &Arc<F>,
         request: &Request,
         write: &Write<'_>,
         reply: ReplyWrite,
     ) {
-        match self.give(files, request, write) {
-            // The length never exceeds that of the request, which is a u32.
-            Ok(bytes) => reply.written(bytes as u32),
-            Err(e) => reply.error(errno(&e)),
+        // The kernel writes pages back with rights of its own, whoever has changed them.
+        if write.flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            return reply.error(errno(&Error::NotPermitted));
         }
+        let open = match self.get(write.handle) {
+            Ok(open) => open,
+            Err(e) => return reply.error(errno(&e)),
+        };
+        let direct = self.admission.direct();
+        if let Some(written) = direct.map(|_direct| self.give(files, request, &open, write.data)) {
+            // The next write can come before this answer has returned.
+            return answer(reply, written);
+        }
+        let held = match open.channel.hold(write.data.len()) {
+            Ok(held) => held,
+            Err(e) => return reply.error(errno(&channel_error(e))),
+        };
+        let (commands, files, request) = (Arc::clone(self), Arc::clone(files), *request);
+        let data = write.data.to_vec();
+        let execute = move |turn| {
+            match turn {
+                Turn::Execute => answer(reply, commands.give(&files, &request, &open, &data)),
+                Turn::Interrupted => reply.error(Errno::EINTR),
+            }
+            drop(held);
+        };
+        let (unique, thread) = (request.unique(), request.pid());
+        self.admission.add(request.uid(), Waiting { unique, thread, answer: Box::new(execute) });
     }
 
     fn give<F: InStorage + 'static>(
         &self,
         files: &Arc<F>,
         request: &Request,
-        write: &Write<'_>,
+        open: &OpenCommand,
+        data: &[u8],
     ) -> Result<usize> {
-        // The kernel writes pages back with rights of its own, whoever has changed them.
-        if write.flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            return Err(Error::NotPermitted);
-        }
         let sender = requester::sender(request)?;
         self.check_user(&sender)?;
-        let open = self.get(write.handle)?;
         let directory = files.command_directory(open.ino)?;
         let covered = self.views.covered(&**files, request.pid(), directory)?;
         let has_rest = || open.channel.has_incomplete();
@@ -291,7 +314,7 @@ impl CommandFiles {
                 kernel: Arc::clone(&self.kernel),
                 reads: Mutex::default(),
             };
-            open.channel.write(write.data, &resolver)
+            open.channel.write(data, &resolver)
         })?;
         written.map_err(channel_error)
     }
@@ -319,8 +342,9 @@ impl CommandFiles {
         }
     }
 
-    /// Ends a read that waits, if its program got a signal.
+    /// Ends a read or write that waits, if its program got a signal.
     pub(in crate::fuse::file_system) fn interrupt(&self, unique: u64) {
+        self.admission.interrupt(unique);
         self.waiting.interrupt(unique);
     }
 
@@ -349,6 +373,15 @@ impl CommandFiles {
             events |= PollEvents::POLLOUT | PollEvents::POLLWRNORM;
         }
         reply.poll(events);
+    }
+}
+
+/// Answers a write.
+fn answer(reply: ReplyWrite, written: Result<usize>) {
+    match written {
+        // The length never exceeds that of the request, which is a u32.
+        Ok(bytes) => reply.written(bytes as u32),
+        Err(e) => reply.error(errno(&e)),
     }
 }
 
