@@ -116,6 +116,8 @@ impl Engine {
         options.foreground_chunk_bytes = options.foreground_chunk_bytes.clamp(1, options.chunk_bytes);
         options.part_bytes = options.part_bytes.max(1);
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
+        // What the threads of the engine allocate is accounted for together, and is not more for more threads.
+        memory::limit_arenas(std::thread::available_parallelism().map_or(1, usize::from));
         let turns = Turns::new(options.threads);
         Self {
             pool: Pool::new(options.threads, options.niceness, Arc::clone(&options.foreground), &turns),

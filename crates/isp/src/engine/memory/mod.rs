@@ -6,12 +6,15 @@
 //! IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1). So one user has at most half of the budget,
 //! two have a third each, ten an eleventh each, and there is room for one more at any time.
 
+mod allocator;
 mod machine;
 
+pub(super) use allocator::limit_arenas;
 pub(crate) use machine::budget as machine_budget;
 
 use super::User;
 use crate::outcome::{Failure, Status};
+use allocator::Freed;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -39,6 +42,7 @@ const BEGIN_BYTES: u64 = 1 << 20;
 pub(crate) struct Memory {
     max: u64,
     state: Mutex<State>,
+    freed: Freed,
 }
 
 #[derive(Default, Debug)]
@@ -70,7 +74,11 @@ impl Memory {
     /// Creates the memory of an engine with a budget in bytes.
     pub(crate) fn new(budget: u64) -> Arc<Self> {
         let budget = if budget >= 4 * THREADS_BYTES { budget - THREADS_BYTES } else { budget };
-        Arc::new(Self { max: budget - budget / NOT_COUNTED, state: Mutex::default() })
+        Arc::new(Self {
+            max: budget - budget / NOT_COUNTED,
+            state: Mutex::default(),
+            freed: Freed::default(),
+        })
     }
 
     /// Bytes that are in use by all users.
@@ -103,6 +111,8 @@ impl Memory {
                 state.users.remove(&user);
             }
         }
+        drop(state);
+        self.freed.add(bytes);
     }
 
     fn refusal(&self, user: User, bytes: u64, (has, used): (u64, u64)) -> Failure {
