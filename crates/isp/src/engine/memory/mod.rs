@@ -1,7 +1,7 @@
 //! Memory of the instructions of an engine, and the share of each user.
 //!
 //! Memory is counted when it is used, in steps, so that the limits of instructions may exceed the budget by far.
-//! A user may take more only while all that the user would have is at most what is free then (dynamic
+//! A user may take more only while all that the user then has is at most what is free then (dynamic
 //! thresholds: Choudhury and Hahne, *Dynamic queue length thresholds for shared-memory packet switches*,
 //! IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1). So one user has at most half of the budget,
 //! two have a third each, ten an eleventh each, and there is room for one more at any time.
@@ -36,6 +36,9 @@ const STEP_BYTES: u64 = 64 << 10;
 const STEP_BYTES_MIN: u64 = 4 << 10;
 /// Bytes that must be free for a user when an instruction begins. Otherwise it waits.
 const BEGIN_BYTES: u64 = 1 << 20;
+/// Bytes that a user may take at a time if what the user had before is at most what was free. So many users can work in
+/// a small budget, and one step takes hardly more than many.
+const FEW_BYTES: u64 = 2 * BEGIN_BYTES;
 
 /// Memory of an engine.
 #[derive(Debug)]
@@ -56,8 +59,11 @@ impl State {
     fn share(&self, user: User, purpose: Purpose, max: u64) -> (u64, u64) {
         let has = self.users.get(&user).copied().unwrap_or(0);
         let free = max.saturating_sub(self.used);
-        let most = if purpose == Purpose::Ahead { free / 2 } else { free };
-        (has, most.saturating_sub(has))
+        let parts = if purpose == Purpose::Ahead { 2 } else { 1 };
+        // Whatever the user has then is at most this part of what is free then.
+        let fair = free.saturating_sub(parts * has) / (parts + 1);
+        let few = (free / parts).saturating_sub(has).min(FEW_BYTES);
+        (has, fair.max(few))
     }
 }
 

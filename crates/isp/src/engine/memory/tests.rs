@@ -48,6 +48,20 @@ fn a_user_has_at_most_what_is_free_and_leaves_room_for_another() {
 }
 
 #[test]
+fn one_step_takes_no_more_than_many() {
+    let memory = memory();
+    let [first, second, third] = [0, 1, 2].map(|user| Account::new(&memory, User(user)));
+    assert!(first.charged(MAX as usize).is_err() && first.charged(MAX as usize / 2 + 1).is_err());
+    let _half = first.charged(MAX as usize / 2).unwrap();
+    let _quarter = second.charged(MAX as usize / 4).unwrap();
+    assert!(third.check_room().is_ok());
+    // The last goes to those who have little.
+    let _few: Vec<_> =
+        (3..9).map(|user| Account::new(&memory, User(user)).charged(FEW_BYTES as usize).unwrap()).collect();
+    assert_eq!(memory.used(), MAX);
+}
+
+#[test]
 fn a_refusal_says_who_has_what() {
     let memory = memory();
     let account = Account::new(&memory, User(7));
@@ -96,7 +110,8 @@ proptest! {
                 Act::Cover(at, bytes) => {
                     let (before, all, has) = (charges[at].bytes, used(&charges), of_user(&charges, at));
                     let more = (bytes as u64).saturating_sub(before);
-                    let fits = has + more <= MAX - all;
+                    let free = MAX - all;
+                    let fits = has + more <= free.saturating_sub(more) || more <= FEW_BYTES && has + more <= free;
                     prop_assert_eq!(charges[at].cover(bytes).is_ok(), more == 0 || fits);
                     let after = if more > 0 && fits { bytes as u64 } else { before };
                     prop_assert!((after..after + STEP_BYTES).contains(&charges[at].bytes));
