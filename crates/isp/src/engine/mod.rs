@@ -28,7 +28,7 @@ use crate::program::{ProgramLimits, Programs};
 use crate::source::{Destination, Source};
 use control::Share;
 use memory::Memory;
-use pool::Pool;
+use pool::{Pool, Threads};
 use std::sync::Arc;
 use turns::Turns;
 
@@ -118,11 +118,12 @@ impl Engine {
         options.record_bytes_max = options.record_bytes_max.max(options.chunk_bytes);
         // What the threads of the engine allocate is accounted for together, and is not more for more threads.
         memory::limit_arenas(std::thread::available_parallelism().map_or(1, usize::from));
-        let turns = Turns::new(options.threads);
+        let (turns, memory) = (Turns::new(options.threads), Memory::new(options.memory_bytes_max));
+        let threads = Threads::new(options.threads, memory.users_max());
         Self {
-            pool: Pool::new(options.threads, options.niceness, Arc::clone(&options.foreground), &turns),
+            pool: Pool::new(threads, options.niceness, Arc::clone(&options.foreground), &turns),
             turns,
-            memory: Memory::new(options.memory_bytes_max),
+            memory,
             channels: Arc::default(),
             options: Arc::new(options),
             programs: Arc::default(),

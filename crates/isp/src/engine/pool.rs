@@ -47,10 +47,32 @@ const SPARE_BESIDE_ENDLESS: usize = 8;
 /// Number of them that steps of [`StepTime::Long`] leave to others.
 const SPARE_BESIDE_LONG: usize = 4;
 /// Number of further threads, for users who have none for as long as a step that is stuck: long steps of others
-/// hold up nobody.
-const THREADS_FOR_USERS: usize = 48;
+/// hold up nobody. There is one for each user who can have memory at a time, within these limits.
+const THREADS_FOR_USERS: std::ops::RangeInclusive<usize> = 48..=512;
+/// Time after which a thread without work ends, if it is neither a usual one nor the first spare one.
+const IDLE: Duration = Duration::from_secs(1);
 /// Time after which a job that waits is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(5);
+
+/// Numbers of threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads {
+    /// Usual ones.
+    usual: usize,
+    /// Further ones for users who have none.
+    for_users: usize,
+}
+
+impl Threads {
+    /// Returns the numbers for a number of usual threads and of users who can have memory at a time.
+    pub(super) fn new(usual: usize, users: usize) -> Self {
+        Self { usual, for_users: users.clamp(*THREADS_FOR_USERS.start(), *THREADS_FOR_USERS.end()) }
+    }
+
+    fn most(self) -> usize {
+        self.usual + SPARE_THREADS + self.for_users
+    }
+}
 
 /// Threads and their jobs. If all threads are stuck, another one processes the jobs that have none, so that a few
 /// long steps do not hold up the instructions of others.
@@ -61,7 +83,7 @@ pub(super) struct Pool {
     work: Condvar,
     /// Wakes the spare ones.
     spare: Condvar,
-    threads: usize,
+    threads: Threads,
     niceness: Option<i32>,
     foreground: Arc<Foreground>,
 }
@@ -99,17 +121,17 @@ impl State {
     fn choices(
         &self,
         index: usize,
-        (usual, threads): (usize, usize),
+        (usual, threads): (usize, Threads),
         limit: Duration,
     ) -> [Option<Choice>; 2] {
-        let longest = self.longest_step(threads);
+        let longest = self.longest_step(threads.usual);
         let is_usual = index < usual || self.closing;
         let busy = self.begun.iter().flatten().count().saturating_sub(self.jobs.for_users());
-        let is_spare = busy < threads + SPARE_THREADS && self.are_stuck(index, limit);
+        let is_spare = busy < threads.usual + SPARE_THREADS && self.are_stuck(index, limit);
         // An idle thread would take a job of a user without one as well.
         let are_busy = self.begun.iter().take(usual).all(Option::is_some);
         let own = is_usual.then_some(Choice::Usual(longest)).or(is_spare.then_some(Choice::Spare(longest)));
-        let is_free = are_busy && self.jobs.for_users() < THREADS_FOR_USERS;
+        let is_free = are_busy && self.jobs.for_users() < threads.for_users;
         [own, is_free.then_some(Choice::Without(STUCK))]
     }
 }
@@ -122,7 +144,7 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     pub(super) fn new(
-        threads: usize,
+        threads: Threads,
         niceness: Option<i32>,
         foreground: Arc<Foreground>,
         turns: &Arc<Turns>,
@@ -144,7 +166,7 @@ impl Pool {
             return Err(cancelled());
         }
         // One is spare.
-        while state.handles.len() <= self.threads {
+        while state.handles.len() <= self.threads.usual {
             match self.start_thread(&mut state) {
                 Err(error) if state.handles.is_empty() => {
                     return Err(Failure::no_thread(&error));
@@ -194,11 +216,12 @@ impl Pool {
             priority::set_niceness(niceness);
         }
         let mut state = self.state.lock();
+        let mut worked_at = Instant::now();
         loop {
             // While foreground requests come, one thread works, so that a processor is left for them.
             let (usual, limit) = match self.foreground.is_recent() {
                 true => (1, STUCK_BESIDE_REQUESTS),
-                false => (self.threads, STUCK),
+                false => (self.threads.usual, STUCK),
             };
             let is_usual = index < usual || state.closing;
             let seen = state.jobs.changes;
@@ -213,6 +236,7 @@ impl Pool {
                     break;
                 };
                 let step = self.step(&mut state, index, &taken);
+                worked_at = Instant::now();
                 match step {
                     Step::Worked => worked = true,
                     Step::Blocked | Step::Waits => continue,
@@ -230,6 +254,12 @@ impl Pool {
             }
             if !worked && state.jobs.changes == seen {
                 self.wait(&mut state, index, is_usual);
+                if worked_at.elapsed() >= IDLE && self.is_surplus(&state, index) {
+                    // The number of threads is that of the handles.
+                    state.begun.pop();
+                    state.handles.pop();
+                    return;
+                }
             }
         }
     }
@@ -239,10 +269,11 @@ impl Pool {
         let has_jobs = !state.jobs.is_empty();
         if is_usual && state.jobs.has_waiting() {
             self.work.wait_for(state, TRY_AGAIN);
-        } else if index >= self.threads {
+        } else if index >= self.threads.usual {
             match has_jobs {
                 true => _ = self.spare.wait_for(state, STUCK),
-                false => self.spare.wait(state),
+                false if index == self.threads.usual => self.spare.wait(state),
+                false => _ = self.spare.wait_for(state, IDLE),
             }
         } else if is_usual || !has_jobs {
             self.work.wait(state);
@@ -251,12 +282,17 @@ impl Pool {
         }
     }
 
+    /// Returns `true` if a thread is the last one, and the one before it is a spare one without work.
+    fn is_surplus(&self, state: &State, index: usize) -> bool {
+        let is_last = index + 1 == state.handles.len() && !state.closing;
+        is_last && index > self.threads.usual && state.begun.get(index - 1).is_some_and(Option::is_none)
+    }
+
     /// Processes a part of a job without the lock of the state.
     fn step(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, index: usize, taken: &Taken) -> Step {
         // The last thread may get stuck as well.
         let is_last = index + 1 == state.handles.len();
-        let most = self.threads + SPARE_THREADS + THREADS_FOR_USERS;
-        if is_last && state.handles.len() < most && !state.closing {
+        if is_last && state.handles.len() < self.threads.most() && !state.closing {
             // Without it, other jobs wait.
             let _ = self.start_thread(state);
         }

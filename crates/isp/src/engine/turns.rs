@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Processor time by which a user may be ahead: a few interruptions of a program.
@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Time between two looks while a thread waits.
 const POLL: Duration = Duration::from_millis(5);
+/// Number of users for whom these times are as long again, so that those who are ahead take no more time of the others
+/// if they are many.
+const CROWD: usize = 16;
 /// Number of users with a known time beyond which those without instructions are forgotten.
 const USERS_KEPT: usize = 256;
 
@@ -59,8 +62,8 @@ impl Usage {
 /// Users and their processor time.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// `true` while several users have work.
-    contended: AtomicBool,
+    /// Number of users who have work.
+    users: AtomicUsize,
     /// Number of threads in a step that do not wait here.
     running: AtomicUsize,
     /// Number of threads that make all processors busy.
@@ -87,8 +90,8 @@ impl State {
 
 impl Turns {
     pub(super) fn new(processors: usize) -> Arc<Self> {
-        let (contended, running) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Arc::new(Self { contended, running, processors, state: Mutex::default() })
+        let (users, running) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { users, running, processors, state: Mutex::default() })
     }
 
     /// Returns the time of a user.
@@ -112,7 +115,7 @@ impl Turns {
         let floor = state.floor;
         usage.0.store(usage.ns().clamp(floor, floor.saturating_add(LEAD_NS_MAX)), Ordering::Relaxed);
         state.active.push(Arc::clone(usage));
-        self.contended.store(state.active.len() > 1, Ordering::Relaxed);
+        self.users.store(state.active.len(), Ordering::Relaxed);
     }
 
     /// Notes that a user has no work now, or that all of it waits.
@@ -120,7 +123,7 @@ impl Turns {
         let mut state = self.state.lock();
         state.raise_floor();
         state.active.retain(|active| !Arc::ptr_eq(active, usage));
-        self.contended.store(state.active.len() > 1, Ordering::Relaxed);
+        self.users.store(state.active.len(), Ordering::Relaxed);
     }
 
     /// Runs a step of a user, and counts its processor time.
@@ -136,7 +139,8 @@ impl Turns {
 
     /// Waits in a step while the user is ahead of others that have too few processors, and `stop` returns `false`.
     pub(super) fn pass(&self, usage: &Usage, stop: &dyn Fn() -> bool) {
-        if !self.contended.load(Ordering::Relaxed) {
+        let users = self.users.load(Ordering::Relaxed);
+        if users <= 1 {
             return;
         }
         // Threads that answer requests of a mount are none of the pool, and must not wait.
@@ -151,8 +155,9 @@ impl Turns {
             return;
         }
         self.running.fetch_sub(1, Ordering::Relaxed);
-        while began.elapsed() < PATIENCE && !stop() {
-            std::thread::sleep(POLL);
+        let (patience, poll) = waits_beside(users);
+        while began.elapsed() < patience && !stop() {
+            std::thread::sleep(poll);
             if !self.has_to_wait(usage, 1) {
                 break;
             }
@@ -172,9 +177,25 @@ impl Turns {
     }
 }
 
+/// Returns the longest wait at a time beside a number of users, and the time between two looks.
+fn waits_beside(users: usize) -> (Duration, Duration) {
+    let times = 1 + (users / CROWD) as u32;
+    (PATIENCE * times, (POLL * times).min(PATIENCE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_users_who_are_ahead_leave_the_processors_to_others() {
+        for users in [2, 16, 50, 100, 500, 5000] {
+            let (patience, poll) = waits_beside(users);
+            // Each goes on for the time until its next look.
+            let used = LOOK.as_secs_f64() * users as f64 / patience.as_secs_f64();
+            assert!(used < 0.2 && poll <= PATIENCE, "{users} use {used} processors");
+        }
+    }
 
     fn never() -> bool {
         false

@@ -118,6 +118,22 @@ fn a_user_with_many_programs_gets_no_more_time_than_one_with_a_single_one() {
     assert!(single * 4 >= many, "{single} ns beside {many} ns");
 }
 
+#[test]
+fn endless_programs_of_any_number_of_users_leave_a_thread_to_another() {
+    const USERS: u32 = 100;
+    let engine =
+        Engine::new(EngineOptions { threads: 1, memory_bytes_max: 1 << 30, ..EngineOptions::default() });
+    let text: Arc<dyn Source> = Arc::new(Pieces::new(vec![b'a'; 1000], &[]));
+    let many: Vec<_> =
+        (0..USERS).map(|user| engine.submit_for(User(user), request(Arc::clone(&text), looping()))).collect();
+    for user in USERS..USERS + 3 {
+        let ticket = engine.submit_for(User(user), request(Arc::clone(&text), counting()));
+        assert_eq!(soon(&ticket).status(), Status::Ok, "{:?}", ticket.wait().result);
+    }
+    many.iter().for_each(Ticket::cancel);
+    many.iter().for_each(|ticket| drop(soon(ticket)));
+}
+
 /// Data that note the threads that ask for their length.
 struct Watched(Mutex<HashSet<ThreadId>>);
 

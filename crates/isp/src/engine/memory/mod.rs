@@ -87,6 +87,11 @@ impl Memory {
         })
     }
 
+    /// Number of users who can have memory to begin an instruction at a time.
+    pub(super) fn users_max(&self) -> usize {
+        usize::try_from(self.max / BEGIN_BYTES).unwrap_or(usize::MAX)
+    }
+
     /// Bytes that are in use by all users.
     pub(crate) fn used(&self) -> u64 {
         self.state.lock().used
