@@ -128,8 +128,8 @@ impl State {
         let is_usual = index < usual || self.closing;
         let busy = self.begun.iter().flatten().count().saturating_sub(self.jobs.for_users());
         let is_spare = busy < threads.usual + SPARE_THREADS && self.are_stuck(index, limit);
-        // An idle thread would take a job of a user without one as well.
-        let are_busy = self.begun.iter().take(usual).all(Option::is_some);
+        // An idle thread would take a job of a user without one as well, whatever its steps take.
+        let are_busy = self.begun.iter().take(usual).all(Option::is_some) || longest < StepTime::Endless;
         let own = is_usual.then_some(Choice::Usual(longest)).or(is_spare.then_some(Choice::Spare(longest)));
         let is_free = are_busy && self.jobs.for_users() < threads.for_users;
         [own, is_free.then_some(Choice::Without(STUCK))]
@@ -311,5 +311,42 @@ impl Pool {
         };
         state.jobs.give_back(taken, next, now);
         step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Endless;
+
+    impl Steps for Endless {
+        fn step(&self) -> Step {
+            Step::Worked
+        }
+
+        fn cancel(&self) {}
+
+        fn step_time(&self) -> StepTime {
+            StepTime::Endless
+        }
+    }
+
+    #[test]
+    fn a_user_without_a_thread_gets_one_unless_an_idle_thread_may_take_the_job() {
+        let (turns, now, threads) = (Turns::new(1), Instant::now(), Threads::new(1, 0));
+        let mut jobs = Queue::new(&turns);
+        let most = (1 + SPARE_THREADS - SPARE_BESIDE_ENDLESS) as u32;
+        (0..=most).for_each(|user| jobs.add(User(user), Arc::new(Endless), now));
+        let mut state = State { jobs, begun: vec![None], handles: Vec::new(), closing: false };
+        for taken in 0..=most {
+            // The usual thread is idle, and the last one looks for work.
+            let index = state.begun.len();
+            let [_, without] = state.choices(index, (1, threads), STUCK);
+            assert_eq!(matches!(without, Some(Choice::Without(_))), taken == most, "{taken}");
+            let choice = without.unwrap_or(Choice::Usual(StepTime::Endless));
+            assert!(state.jobs.take(choice, now + STUCK).is_some());
+            state.begun.push(Some(now));
+        }
     }
 }

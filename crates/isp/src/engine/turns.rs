@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Processor time by which a user may be ahead: a few interruptions of a program.
 const AHEAD_NS: u64 = 5_000_000;
+/// Number of users who go on at a time, for each processor, if there are too few processors.
+const RUNNING_USERS: usize = 2;
 /// Largest part of the lead of a user that counts, so that a step which could not wait stops no user for long.
 const LEAD_NS_MAX: u64 = 1_000_000_000;
 /// Time between two looks of a thread at the others.
@@ -172,8 +174,14 @@ impl Turns {
         }
         let mut state = self.state.lock();
         state.raise_floor();
+        let own = usage.ns();
         let least = state.active.iter().map(|active| active.ns()).min();
-        least.is_some_and(|least| usage.ns() > least.saturating_add(AHEAD_NS))
+        // Of many users with about the same time, only a few go on: the others would leave a newcomer too little.
+        let is_late = || {
+            let before = state.active.iter().filter(|active| active.ns() < own).count();
+            before >= RUNNING_USERS * self.processors
+        };
+        least.is_some_and(|least| own > least.saturating_add(AHEAD_NS)) || is_late()
     }
 }
 
@@ -246,6 +254,22 @@ mod tests {
         assert!(waits(2, 3, 10 * AHEAD_NS));
         assert!(!waits(1, 3, 10 * AHEAD_NS), "there is no other");
         assert!(!waits(2, 2, 10 * AHEAD_NS), "both processors are busy, and no more threads want them");
+    }
+
+    #[test]
+    fn of_many_users_with_the_same_time_a_few_go_on() {
+        let turns = Turns::new(2);
+        let usages: Vec<_> = (0..100).map(|user| turns.usage(User(user))).collect();
+        usages.iter().for_each(|usage| turns.begin(usage));
+        usages.iter().zip(1..).for_each(|(usage, ns)| usage.add(ns));
+        let going_on = || usages.iter().filter(|usage| !turns.has_to_wait(usage, 0)).count();
+        assert_eq!(going_on(), 100, "there are processors for all");
+        turns.running.store(100, Ordering::Relaxed);
+        assert_eq!(going_on(), RUNNING_USERS * 2);
+        // A newcomer is one of them.
+        let newcomer = turns.usage(User(100));
+        turns.begin(&newcomer);
+        assert!(!turns.has_to_wait(&newcomer, 1) && going_on() <= RUNNING_USERS * 2);
     }
 
     #[test]
