@@ -61,7 +61,9 @@ fn is_dax(path: &Path) -> bool {
 fn options(directory: &OwnedFd) -> Option<String> {
     let device = fstat(directory).ok()?.st_dev;
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    // Paths can have any bytes.
+    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
+    let mounts = String::from_utf8_lossy(&mounts);
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(&number))?;
     line.rsplit(' ').next().map(Into::into)
 }

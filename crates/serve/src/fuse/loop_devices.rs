@@ -1,6 +1,7 @@
 //! List of loop devices, read from /sys and /proc. No function here accesses a file system that
 //! may hang.
 
+use super::mounts::mount_list;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -56,7 +57,7 @@ fn sys(device: &Path) -> PathBuf {
 /// # Errors
 /// /proc cannot be read.
 pub fn mounted(device: &Path) -> io::Result<Vec<PathBuf>> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let list = mount_list()?;
     let mut ids = vec![std::fs::read_to_string(sys(device).join("dev"))?];
     for entry in std::fs::read_dir(sys(device))? {
         ids.extend(std::fs::read_to_string(entry?.path().join("dev")));

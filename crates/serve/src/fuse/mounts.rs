@@ -5,6 +5,7 @@ use super::loop_devices::unescape;
 use frit_core::paths::Place;
 use frit_fuse::{ConnectionError, Mountpoint};
 use rustix::mount::UnmountFlags;
+use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -255,13 +256,15 @@ pub(super) fn top_device_at(directory: &Path) -> io::Result<Option<String>> {
 }
 
 /// Returns the kernel's list of mounts (proc(5)).
-fn mount_list() -> io::Result<String> {
-    std::fs::read_to_string("/proc/self/mountinfo")
+pub(super) fn mount_list() -> io::Result<String> {
+    Ok(ascii(&std::fs::read("/proc/self/mountinfo")?))
 }
 
 /// A part of a file system that is mounted, as paths in the file system.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct MountedPart {
+    /// Number of the mount.
+    pub(super) id: u64,
     /// What is mounted: the root directory, or a directory or file that is bound.
     pub(super) root: PathBuf,
     /// On what something else is mounted.
@@ -282,9 +285,26 @@ pub(super) fn parts_in(list: &str, device: &str) -> Option<Vec<MountedPart>> {
             let directory = unescape(line.directory);
             directory.strip_prefix(&at).ok().map(|path| root.join(path))
         });
-        Some(MountedPart { covered: below.collect::<Option<_>>()?, root })
+        Some(MountedPart { id: part.id.parse().ok()?, covered: below.collect::<Option<_>>()?, root })
     };
     parts.map(part).collect()
+}
+
+/// Returns the numbers of all mounts in a list of mounts.
+pub(super) fn ids_in(list: &str) -> Vec<u64> {
+    list.lines().filter_map(Line::parse).filter_map(|line| line.id.parse().ok()).collect()
+}
+
+/// Returns a list of mounts as text. A path can have any bytes: those that are not ASCII become octal, as blanks are.
+pub(super) fn ascii(list: &[u8]) -> String {
+    let mut text = String::with_capacity(list.len());
+    for byte in list {
+        match byte.is_ascii() {
+            true => text.push(char::from(*byte)),
+            false => _ = write!(text, "\\{byte:03o}"),
+        }
+    }
+    text
 }
 
 /// A line of a list of mounts.
@@ -321,14 +341,18 @@ fn mountpoints_where(list: &str, is_wanted: impl Fn(&Line<'_>) -> bool) -> Vec<P
 /// Returns types and sources of the file systems mounted at a directory. They are taken from the
 /// kernel's list, since the file systems themselves may hang.
 pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
-    let list = mount_list()?;
+    Ok(file_systems_in(&mount_list()?, directory))
+}
+
+fn file_systems_in(list: &str, directory: &Path) -> Vec<(String, String)> {
     let at = list.lines().filter_map(Line::parse).filter(|line| unescape(line.directory) == directory);
-    Ok(at.map(|line| (line.kind.to_owned(), line.source.to_string_lossy().into_owned())).collect())
+    at.map(|line| (line.kind.to_owned(), line.source.to_string_lossy().into_owned())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn a_mount_that_fails_says_what_failed() {
@@ -368,6 +392,13 @@ mod tests {
     }
 
     #[test]
+    fn a_path_of_any_bytes_is_read() {
+        let list = ascii(b"22 1 8:1 / /mnt/\xff\\040\xc3\xa4 rw - ext4 /dev/a rw\n");
+        let at = file_systems_in(&list, std::ffi::OsStr::from_bytes(b"/mnt/\xff \xc3\xa4").as_ref());
+        assert_eq!(at, [("ext4".to_owned(), "/dev/a".to_owned())]);
+    }
+
+    #[test]
     fn what_mounts_cover_has_a_path_in_the_file_system() {
         let line = |id, parent, device, root, at| {
             format!("{id} {parent} {device} {root} {at} rw shared:3 - fuse.ispfs /img rw\n")
@@ -384,12 +415,15 @@ mod tests {
             line(47, 43, "0:51", "/", "/srv/pub"),
         ]
         .concat();
-        let part = |root: &str, covered: &[&str]| MountedPart {
+        let part = |id, root: &str, covered: &[&str]| MountedPart {
+            id,
             root: root.into(),
             covered: covered.iter().map(PathBuf::from).collect(),
         };
-        let expected = vec![part("/", &["/a b/c"]), part("/pub", &["/pub/x", "/pub/"]), part("/pub/x", &[])];
+        let expected =
+            vec![part(40, "/", &["/a b/c"]), part(43, "/pub", &["/pub/x", "/pub/"]), part(44, "/pub/x", &[])];
         assert_eq!(parts_in(&list, "0:50"), Some(expected));
+        assert_eq!(ids_in(&list), [22, 40, 41, 42, 43, 44, 45, 46, 47]);
         assert_eq!(parts_in(&list, "0:5"), Some(Vec::new()));
         let torn = line(40, 22, "0:50", "/", "/mnt") + &line(41, 40, "0:51", "/", "/moved/a");
         assert_eq!(parts_in(&torn, "0:50"), None);

@@ -22,7 +22,9 @@ fn machine() -> u64 {
 /// Smallest limit in bytes of the control groups of this process and those around them, in both versions of control
 /// groups (cgroups(7)), or `None` without a limit. `root` is the directory with `proc` and `sys`.
 fn control_groups(root: &Path) -> Option<u64> {
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    // Paths can have any bytes.
+    let read = |path: &str| std::fs::read(root.join(path)).unwrap_or_default();
+    let read = |path: &str| String::from_utf8_lossy(&read(path)).into_owned();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
     let hierarchies = mounts.lines().filter_map(Hierarchy::parse);
     hierarchies.filter_map(|hierarchy| hierarchy.limit(root, &groups)).min()

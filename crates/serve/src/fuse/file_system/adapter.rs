@@ -446,7 +446,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         reply: ReplyIoctl,
     ) {
         if command == BEGIN && self.commands.is_command(handle) {
-            return self.commands.begin(request, handle, argument, reply);
+            return self.commands.begin(&self.files, request, handle, argument, reply);
         }
         self.direct.ioctl(&*self.files, request, ino(number), (command, argument), reply);
     }

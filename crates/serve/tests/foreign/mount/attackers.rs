@@ -6,6 +6,7 @@
 use super::{Mounted, sh_as};
 use frit_serve::fuse::file_system::IspAccess;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -486,21 +487,22 @@ fn only_what_is_mounted_in_the_namespace_of_the_sender_takes_instructions() {
     let public = words_of("public");
     let deep = words_of("deep/file");
     let said = in_own_namespace(&a, &format!("{jailed}{}", given(".", &public)));
-    assert!(said.contains("open: Operation not permitted"), "{said}");
-    for directory in ["\"$P\"", "jail"] {
+    assert!(said.contains("begin: Operation not permitted"), "{said}");
+    for (directory, expected) in [("\"$P\"", FOUND), ("jail", EPERM)] {
         let said = in_own_namespace(&a, &format!("{jailed}{}", given(directory, &deep)));
-        assert!(said.contains(FOUND), "{directory}: {said}");
+        assert!(said.contains(expected), "{directory}: {said}");
     }
     // A command file that is bound shows its directory to nobody.
     let file = a.m._dir.path().join("bound");
     fs::write(&file, "").unwrap();
     let bound = format!("mount --bind .isp '{}'", file.display());
-    let opened = format!("python3 -c 'import os; print(os.open(\"{}\", os.O_RDWR))'", file.display());
-    let said = in_own_namespace(&a, &format!("{bound}; umount -l \"$M\"; {opened}"));
+    let begin = r#"import fcntl, os, struct, sys; print(fcntl.ioctl(os.open(sys.argv[1], os.O_RDWR), 0x40044675, bytes(4)))"#;
+    let begun = format!("python3 -c '{begin}' '{}'", file.display());
+    let said = in_own_namespace(&a, &format!("{bound}; umount -l \"$M\"; {begun}"));
     assert!(said.contains(EPERM), "{said}");
-    assert_eq!(in_own_namespace(&a, &format!("{bound}; {opened}")).trim(), "3");
+    assert!(in_own_namespace(&a, &format!("{bound}; {begun}")).starts_with("b'"));
     let said = in_own_namespace(&a, &format!("umount -l \"$M\"; {}", given("jail", &deep)));
-    assert!(said.contains("open: Operation not permitted"), "{said}");
+    assert!(said.contains("begin: Operation not permitted"), "{said}");
     // What is covered for the opener stays so for another writer.
     let script = r#"
 import fcntl, os, struct, subprocess, sys
@@ -518,6 +520,87 @@ print(os.read(fd, 1 << 16).decode())
         );
         assert!(said.contains(expected), "{cover}: {said}");
     }
+    a.m.stop();
+}
+
+/// Gives a text by two processes, of which only the first one is in a namespace with a mount on `jail/deep`.
+const HALVES: &str = r#"
+import ctypes, fcntl, os, subprocess, sys
+fd, text = os.open(".isp", os.O_RDWR), b'{"words": ["secret"], "file": "jail/deep/file"}'
+fcntl.ioctl(fd, 0x40044675, (1).to_bytes(4, sys.byteorder))
+if not os.fork():
+    libc = ctypes.CDLL(None)
+    assert not libc.unshare(0x20000) and not libc.mount(None, b"/", None, 0x44000, None)
+    assert sys.argv[1] == "bare" or not subprocess.call(["mount", "-t", "tmpfs", "none", "jail/deep"])
+    os.write(fd, text[:9])
+    os._exit(0)
+os.wait()
+os.write(fd, text[9:])
+print(os.read(fd, 1 << 16).decode())
+"#;
+
+#[test]
+fn a_mount_counts_for_each_author_and_also_if_it_is_hidden() {
+    let Some(a) = Attacked::new() else { return };
+    fs::create_dir_all(a.m.path("jail/deep")).unwrap();
+    fs::write(a.m.path("jail/deep/file"), "a secret word\n").unwrap();
+    let quoted = |script: &str| script.replace('\'', "'\\''");
+    for (how, expected) in [("covered", "something else is mounted"), ("bare", FOUND)] {
+        let said = in_own_namespace(&a, &format!("python3 -c '{}' {how}", quoted(HALVES)));
+        assert!(said.contains(expected), "{how}: {said}");
+    }
+    // Of two mounts one covers something. It counts for a descriptor of it when it is hidden itself, and when it is
+    // outside of the root directory of the process or gone, and the other one shows all.
+    let place = a.m._dir.path();
+    for name in ["first", "second", "elsewhere"] {
+        fs::create_dir(place.join(name)).unwrap();
+    }
+    let script = r#"
+import fcntl, os, subprocess, sys
+at, how = sys.argv[1:]
+first = os.open(at + "/first", os.O_RDONLY)
+if how == "hidden": subprocess.check_call(["mount", "-t", "tmpfs", "none", at + "/first"])
+if how == "gone": subprocess.check_call(["umount", "-l", at + "/first"])
+if how == "root": os.chroot(at + "/second")
+fd = os.open(".isp", os.O_RDWR, dir_fd=first)
+if how == "gone": other = os.open(at + "/second/.isp", os.O_RDWR)
+try:
+    fcntl.ioctl(fd, 0x40044675, bytes(4))
+    os.write(fd, b'{"words": ["secret"], "file": "deep/file"}')
+    print(os.read(fd, 1 << 16).decode())
+except OSError as e: print(e)
+"#;
+    let mounts = "mount --bind jail \"$P/first\" && mount --bind jail \"$P/second\" || exit 9; ";
+    for (cover, how, expected) in [
+        ("", "as it is", FOUND),
+        ("mount -t tmpfs none \"$P/first/deep\"; ", "as it is", "something else is mounted"),
+        ("mount -t tmpfs none \"$P/first/deep\"; ", "hidden", "something else is mounted"),
+        ("mount -t tmpfs none \"$P/first/deep\"; ", "gone", EPERM),
+        ("mount -t tmpfs none \"$P/first/deep\"; ", "root", EPERM),
+        // The other one counts for nothing but what is written: the thread sees the directory in both.
+        ("mount -t tmpfs none \"$P/second/deep\"; ", "as it is", "something else is mounted"),
+    ] {
+        let python = format!("python3 -c '{}' \"$P\" '{how}'", quoted(script));
+        let said = in_own_namespace(&a, &format!("P='{}'; {mounts}{cover}{python}", place.display()));
+        assert!(said.contains(expected), "{cover}{how}: {said}");
+    }
+    // Paths that are not ASCII, or no text at all, in the list of mounts of the sender and in that of the server.
+    for name in [&b"\xff"[..], "ä".as_bytes()] {
+        let at = a.m.path("").join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir(&at).unwrap();
+        fs::write(at.join("file"), "a secret word\n").unwrap();
+    }
+    let odd = "for name in $(printf '\\377') ä; do mount -t tmpfs none $name || exit 9; done; ";
+    let (covered, public) = (words_of("ä/file"), words_of("public"));
+    for (instruction, expected) in [(&covered, "something else is mounted"), (&public, FOUND)] {
+        let said = in_own_namespace(&a, &format!("{odd}{}", given("$M", instruction)));
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(sh_as(0, &a.m.at, odd), "");
+    a.expect(("own", "write", false), &covered, "something else is mounted");
+    a.expect(("own", "write", false), &public, FOUND);
+    assert_eq!(sh_as(0, &a.m.at, "umount $(printf '\\377') ä"), "");
+    a.expect(("own", "write", false), &covered, FOUND);
     a.m.stop();
 }
 

@@ -135,8 +135,7 @@ impl CommandFiles {
         let sender = requester::sender(request)?;
         self.check_user(&sender)?;
         let opener = self.openers.of(&sender)?;
-        let covered = self.views.covered(files, request.pid(), directory)?;
-        let opener = Opener::new(sender, opener, covered);
+        let opener = Opener::new(sender, opener);
         let engine = self.engine.get_or_init(|| {
             let foreground = Arc::clone(&self.foreground);
             let mut options =
@@ -180,8 +179,9 @@ impl CommandFiles {
     }
 
     /// Begins instructions of an open command file, at a request of a program (`BEGIN`).
-    pub(in crate::fuse::file_system) fn begin(
-        &self,
+    pub(in crate::fuse::file_system) fn begin<F: InStorage + 'static>(
+        self: &Arc<Self>,
+        files: &Arc<F>,
         request: &Request,
         handle: FileHandle,
         argument: &[u8],
@@ -192,15 +192,29 @@ impl CommandFiles {
             Some(SHARE) => true,
             _ => return reply.error(Errno::EINVAL),
         };
-        let begin = || {
+        let (commands, files, sender) = (Arc::clone(self), Arc::clone(files), *request);
+        let begin = move || {
+            let (request, thread) = (&sender, sender.pid());
             let sender = requester::sender(request)?;
-            self.check_user(&sender)?;
-            self.get(handle)?.opener.begin(&sender, shared)
+            commands.check_user(&sender)?;
+            let open = commands.get(handle)?;
+            let directory = files.command_directory(open.ino)?;
+            let covered = commands.views.covered_on_mount(&*files, thread, open.ino, directory)?;
+            open.opener.begin(&sender, shared, &covered)
         };
-        match begin() {
-            Ok(()) => reply.ioctl(0, &[]),
-            Err(e) => reply.error(errno(&e)),
-        }
+        self.in_turn(request, move |turn| match turn {
+            Turn::Interrupted => reply.error(Errno::EINTR),
+            Turn::Execute => match begin() {
+                Ok(()) => reply.ioctl(0, &[]),
+                Err(e) => reply.error(errno(&e)),
+            },
+        });
+    }
+
+    /// Executes what may take long in the turn of the sender, by another thread.
+    fn in_turn(&self, request: &Request, execute: impl FnOnce(Turn) + Send + 'static) {
+        let (unique, thread) = (request.unique(), request.pid());
+        self.admission.add(request.uid(), Waiting { unique, thread, answer: Box::new(execute) });
     }
 
     /// Closes a channel, and cancels its instructions.
@@ -268,7 +282,8 @@ impl CommandFiles {
             Ok(open) => open,
             Err(e) => return reply.error(errno(&e)),
         };
-        let direct = self.admission.direct();
+        // A list of mounts can be long.
+        let direct = self.views.is_known(request.pid()).then(|| self.admission.direct()).flatten();
         if let Some(written) = direct.map(|_direct| self.give(files, request, &open, write.data)) {
             // The next write can come before this answer has returned.
             return answer(reply, written);
@@ -277,17 +292,16 @@ impl CommandFiles {
             Ok(held) => held,
             Err(e) => return reply.error(errno(&channel_error(e))),
         };
-        let (commands, files, request) = (Arc::clone(self), Arc::clone(files), *request);
+        let (commands, files, sender) = (Arc::clone(self), Arc::clone(files), *request);
         let data = write.data.to_vec();
         let execute = move |turn| {
             match turn {
-                Turn::Execute => answer(reply, commands.give(&files, &request, &open, &data)),
+                Turn::Execute => answer(reply, commands.give(&files, &sender, &open, &data)),
                 Turn::Interrupted => reply.error(Errno::EINTR),
             }
             drop(held);
         };
-        let (unique, thread) = (request.unique(), request.pid());
-        self.admission.add(request.uid(), Waiting { unique, thread, answer: Box::new(execute) });
+        self.in_turn(&sender, execute);
     }
 
     fn give<F: InStorage + 'static>(
@@ -302,12 +316,12 @@ impl CommandFiles {
         let directory = files.command_directory(open.ino)?;
         let covered = self.views.covered(&**files, request.pid(), directory)?;
         let has_rest = || open.channel.has_incomplete();
-        let written = open.opener.write(&sender, has_rest, |authors| {
+        let written = open.opener.write((&sender, &covered), has_rest, |authors, covered| {
             let resolver = CallerFiles {
                 files: Arc::clone(files),
                 directory,
                 authors: authors.into(),
-                covered: open.opener.covered_with(covered),
+                covered,
                 thread: request.pid(),
                 killpriv: Arc::clone(&self.killpriv),
                 writeback: self.writeback,

@@ -80,23 +80,33 @@ enum Begun {
 pub(super) struct Opener {
     rights: Credentials,
     process: Arc<OpenerProcess>,
-    /// Inodes that other mounts cover for the opener.
-    covered: Vec<Ino>,
     begun: Mutex<Begun>,
-    /// Authors of the instruction that is not complete, without those that have the rights of the opener.
-    authors: Mutex<Vec<Credentials>>,
+    authors: Mutex<Authors>,
+}
+
+/// Authors of the instruction that is not complete.
+#[derive(Default, Debug)]
+struct Authors {
+    /// Those that do not have the rights of the opener.
+    others: Vec<Credentials>,
+    /// Inodes that other mounts cover for one of all authors, in ascending order.
+    covered: Vec<Ino>,
+    /// The same for those who began instructions.
+    covered_for_opener: Vec<Ino>,
+}
+
+impl Authors {
+    fn cover(&mut self, inodes: &[Ino]) {
+        self.covered.extend(inodes);
+        self.covered.sort_unstable();
+        self.covered.dedup();
+    }
 }
 
 impl Opener {
-    pub(super) fn new(sender: Sender, process: Arc<OpenerProcess>, covered: Vec<Ino>) -> Opener {
+    pub(super) fn new(sender: Sender, process: Arc<OpenerProcess>) -> Opener {
         let begun = Mutex::new(Begun::No);
-        Opener { rights: sender.rights, process, covered, begun, authors: Mutex::default() }
-    }
-
-    /// Returns what other mounts cover, for the opener when it opened the file or for a writer.
-    pub(super) fn covered_with(&self, mut of_writer: Vec<Ino>) -> Vec<Ino> {
-        of_writer.extend(&self.covered);
-        of_writer
+        Opener { rights: sender.rights, process, begun, authors: Mutex::default() }
     }
 
     /// User ID of the opener.
@@ -108,28 +118,34 @@ impl Opener {
         sender.process == self.process.number && self.process.is_running()
     }
 
-    /// Lets the opener give instructions, and if `shared` all others that have the descriptor.
+    /// Lets the opener give instructions, and if `shared` all others that have the descriptor. Other mounts cover
+    /// `covered` on the mount through which the file was opened.
     ///
     /// # Errors
     /// The sender neither is the opener nor has its rights, with which it could open the file itself.
-    pub(super) fn begin(&self, sender: &Sender, shared: bool) -> Result<()> {
+    pub(super) fn begin(&self, sender: &Sender, shared: bool, covered: &[Ino]) -> Result<()> {
         if !self.is_process_of(sender) && !self.rights.are_known_to_equal(&sender.rights) {
             return Err(Error::NotPermitted);
         }
+        let mut authors = self.authors.lock();
+        authors.covered_for_opener.extend(covered);
+        authors.cover(covered);
+        drop(authors);
         *self.begun.lock() = if shared { Begun::Shared } else { Begun::Own };
         Ok(())
     }
 
-    /// Executes `write` for a sender, with the opener and the authors of the instructions. `has_rest` tells if
-    /// the channel has an instruction that is not complete.
+    /// Executes `write` for a sender, with the opener and the authors of the instructions, and with what other mounts
+    /// cover for one of them: for the sender, `covered`. `has_rest` tells if the channel has an instruction that is not
+    /// complete.
     ///
     /// # Errors
     /// The sender may give no instructions, or the instruction has too many authors.
     pub(super) fn write<T>(
         &self,
-        sender: &Sender,
+        (sender, covered): (&Sender, &[Ino]),
         has_rest: impl Fn() -> bool,
-        write: impl FnOnce(Vec<Credentials>) -> T,
+        write: impl FnOnce(Vec<Credentials>, Vec<Ino>) -> T,
     ) -> Result<T> {
         let may_write = match *self.begun.lock() {
             Begun::No => false,
@@ -142,14 +158,17 @@ impl Opener {
         // Held until the bytes are written, so that bytes and authors belong together.
         let mut authors = self.authors.lock();
         if !has_rest() {
-            authors.clear();
+            authors.others.clear();
+            authors.covered = authors.covered_for_opener.clone();
         }
-        if sender.rights != self.rights && !authors.contains(&sender.rights) {
-            if authors.len() >= AUTHORS_MAX {
+        if sender.rights != self.rights && !authors.others.contains(&sender.rights) {
+            if authors.others.len() >= AUTHORS_MAX {
                 return Err(Error::NotPermitted);
             }
-            authors.push(sender.rights.clone());
+            authors.others.push(sender.rights.clone());
         }
-        Ok(write(std::iter::once(&self.rights).chain(&*authors).cloned().collect()))
+        authors.cover(covered);
+        let all = std::iter::once(&self.rights).chain(&authors.others).cloned().collect();
+        Ok(write(all, authors.covered.clone()))
     }
 }

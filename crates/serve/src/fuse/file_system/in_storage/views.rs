@@ -7,34 +7,35 @@
 //! inodes, through which no instruction leads.
 //!
 //! A path says nothing while a directory in it gets another name: the file system has renamed it, and the kernel
-//! has not yet. So paths are resolved only while no directory is renamed ([`DirectoryRenames`]).
+//! has not yet ([`DirectoryRenames`]). Then nothing leads through the renamed directories.
 
-use super::directory_renames::DirectoryRenames;
-use crate::fuse::mounts::{MountedPart, parts_in};
-use frit_fs::{Caller, Error, FileSystem, Ino, Paths, Result};
+use super::directory_renames::{DirectoryRenames, Name};
+use crate::fuse::mounts::{MountedPart, ascii, ids_in, parts_in};
+use frit_fs::{Caller, Error, FileSystem, Ino, Result};
 use frit_fuse::Kernel;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
-/// Length of the list of mounts of another namespace that is read, in bytes: some thousand mounts. A user makes
-/// namespaces and mounts of his own, and the list is read for each write.
-const LIST_BYTES_MAX: u64 = 512 << 10;
+/// Length of the list of mounts of another namespace that is read, in bytes: tens of thousands of mounts.
+const LIST_BYTES_MAX: u64 = 8 << 20;
 
-/// Time that an instruction waits for directories to have their names. A later attempt can succeed.
-const WAIT: Duration = Duration::from_millis(50);
+/// Number of open files of a process among which its command file is looked for.
+const FILES_MAX: usize = 65_536;
 
-/// Interval between attempts.
-const RETRY: Duration = Duration::from_millis(1);
+/// Attempts to read a list of mounts that does not change meanwhile.
+const ATTEMPTS: u32 = 10;
 
 /// A part of the file system that is mounted somewhere.
 #[derive(Debug)]
 struct Part {
+    mount: u64,
     root: Ino,
     /// Inodes on which something else is mounted.
     covered: Vec<Ino>,
@@ -42,7 +43,13 @@ struct Part {
 
 /// All parts that are mounted in a namespace.
 #[derive(Debug)]
-struct View(Vec<Part>);
+struct View {
+    parts: Vec<Part>,
+    /// Mounts of the namespace, of all file systems, in ascending order.
+    mounts: Vec<u64>,
+    /// Directories that were renamed when the paths were resolved: what is covered may be below.
+    moved: Vec<Ino>,
+}
 
 /// The namespace of this process, with the list of its mounts, which tells when it changes.
 #[derive(Debug)]
@@ -75,98 +82,181 @@ impl Views {
         let _ = self.device.set(device.map(str::to_owned));
     }
 
-    /// Returns the inodes that other mounts cover, for a thread that gives instructions in a directory.
+    /// Returns the inodes that other mounts cover, for a thread that writes instructions in a directory. It may see
+    /// the directory in several mounts, of which each may cover something.
     ///
     /// # Errors
     /// `NotPermitted`: the thread sees the directory on no mount of its namespace. The list of mounts cannot be
-    /// read, or is too long; directories are renamed (`EAGAIN`).
+    /// read, or is too long.
     pub(super) fn covered<F: FileSystem>(&self, files: &F, thread: u32, directory: Ino) -> Result<Vec<Ino>> {
-        let view = match is_in_own_namespace(thread) {
-            true => self.own(files)?,
-            false => {
-                let path = format!("/proc/{thread}/mountinfo");
-                Arc::new(self.resolved(files, || read(path.as_ref(), LIST_BYTES_MAX))?.1)
-            }
-        };
-        view.covered(files, directory)
+        self.of(files, thread)?.covered_below(files, directory)
+    }
+
+    /// Returns the inodes that other mounts cover, for a thread that has an open command file: on the mount through
+    /// which it was opened. If the thread has several descriptors of the command file, each of them counts.
+    ///
+    /// # Errors
+    /// As [`Views::covered`].
+    pub(super) fn covered_on_mount<F: FileSystem>(
+        &self,
+        files: &F,
+        thread: u32,
+        command: Ino,
+        directory: Ino,
+    ) -> Result<Vec<Ino>> {
+        let view = self.of(files, thread)?;
+        let somewhere = view.covered_below(files, directory)?;
+        match mounts_of_open(thread, command)? {
+            OpenOn::Mounts(mounts) => view.covered_on(&mounts),
+            // Before Linux 5.14.
+            OpenOn::Unknown => Ok(somewhere),
+        }
+    }
+
+    /// Returns `true` if a thread is in the namespace of this process, whose view is known.
+    pub(super) fn is_known(&self, thread: u32) -> bool {
+        let known = |own: &Own| !own.view.is_in_doubt();
+        is_in_own_namespace(thread) && self.own.try_lock().is_some_and(|own| own.as_ref().is_some_and(known))
+    }
+
+    fn of<F: FileSystem>(&self, files: &F, thread: u32) -> Result<Arc<View>> {
+        if is_in_own_namespace(thread) {
+            return self.own(files);
+        }
+        let path = format!("/proc/{thread}/mountinfo");
+        Ok(Arc::new(self.read(files, path.as_ref(), LIST_BYTES_MAX)?.1))
     }
 
     /// Returns the view of this process, which changes with its list of mounts.
     fn own<F: FileSystem>(&self, files: &F) -> Result<Arc<View>> {
         let mut own = self.own.lock();
-        if let Some(own) = own.as_ref().filter(|own| !has_changed(&own.list)) {
+        let is_same = |own: &&Own| !has_changed(&own.list) && !own.view.is_in_doubt();
+        if let Some(own) = own.as_ref().filter(is_same) {
             return Ok(Arc::clone(&own.view));
         }
         *own = None;
-        let (list, view) = self.resolved(files, || read("/proc/self/mountinfo".as_ref(), u64::MAX))?;
+        let (list, view) = self.read(files, "/proc/self/mountinfo".as_ref(), u64::MAX)?;
         Ok(Arc::clone(&own.insert(Own { list, view: Arc::new(view) }).view))
     }
 
-    /// Reads a list of mounts, and resolves its paths while no directory is renamed.
-    fn resolved<F: FileSystem>(
-        &self,
-        files: &F,
-        read: impl Fn() -> Result<(File, String)>,
-    ) -> Result<(File, View)> {
+    /// Reads a list of mounts, and finds the inodes of its paths.
+    fn read<F: FileSystem>(&self, files: &F, path: &Path, bytes_max: u64) -> Result<(File, View)> {
         let Some(device) = self.device.wait() else { return Err(Error::NotPermitted) };
-        let end = Instant::now() + WAIT;
-        let is_trivial = |part: &MountedPart| part.root == Path::new("/") && part.covered.is_empty();
-        let mut paused = None;
-        loop {
-            let (list, text) = read()?;
-            let parts = parts_in(&text, device);
-            let parts = parts.filter(|parts| paused.is_some() || parts.iter().all(is_trivial));
-            let view = parts.and_then(|parts| View::of(files, &parts));
-            if let Some(view) = view.filter(|_| !has_changed(&list)) {
-                return Ok((list, view));
-            }
-            match paused {
-                None => paused = self.renames.pause(end),
-                Some(_) => std::thread::sleep(RETRY),
-            }
-            if paused.is_none() || Instant::now() >= end {
-                return Err(os(Path::new("/proc/self/mountinfo"), rustix::io::Errno::AGAIN.into()));
+        for _ in 0..ATTEMPTS {
+            let moment = self.renames.now();
+            let (list, text) = read_list(path, bytes_max)?;
+            let mut resolved = Resolved { files, names: HashMap::new() };
+            let view = parts_in(&text, device)
+                .map(|parts| parts.iter().filter_map(|part| resolved.part(part)).collect::<Vec<_>>())
+                .zip(self.renames.moved_since(&moment, |name| resolved.names.contains_key(name)));
+            if let Some((parts, moved)) = view.filter(|_| !has_changed(&list)) {
+                let mut mounts = ids_in(&text);
+                mounts.sort_unstable();
+                return Ok((list, View { parts, mounts, moved }));
             }
         }
+        Err(os(path, rustix::io::Errno::AGAIN.into()))
+    }
+}
+
+/// Names that were looked up, with their inodes.
+struct Resolved<'f, F> {
+    files: &'f F,
+    names: HashMap<Name, Option<Ino>>,
+}
+
+impl<F: FileSystem> Resolved<'_, F> {
+    /// Returns the inodes of a part. One without a root shows nothing.
+    fn part(&mut self, part: &MountedPart) -> Option<Part> {
+        let root = self.inode(&part.root);
+        // A path that does not exist covers nothing: it was removed, which ends what is mounted there.
+        let covered = part.covered.iter().filter_map(|path| self.inode(path)).collect();
+        Some(Part { mount: part.id, root: root?, covered })
+    }
+
+    /// Finds the inode of a path, which has no links.
+    fn inode(&mut self, path: &Path) -> Option<Ino> {
+        let names = path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        names.into_iter().try_fold(Ino::ROOT, |dir, name| {
+            let found = self.names.entry((dir, name.into()));
+            *found.or_insert_with(|| self.files.lookup(&Caller::ROOT, dir, name).ok().map(|attr| attr.ino))
+        })
     }
 }
 
 impl View {
-    /// Finds the inodes of paths. Returns `None` if one has none.
-    fn of<F: FileSystem>(files: &F, parts: &[MountedPart]) -> Option<View> {
-        let inode = |path: &PathBuf| {
-            let path = path.as_os_str().as_bytes();
-            files.resolve_below(&Caller::ROOT, Ino::ROOT, path, &[]).map(|attr| attr.ino).ok()
-        };
-        let part = |part: &MountedPart| {
-            let covered = part.covered.iter().map(inode).collect::<Option<_>>()?;
-            Some(Part { root: inode(&part.root)?, covered })
-        };
-        parts.iter().map(part).collect::<Option<_>>().map(View)
+    /// Returns `true` if it has to be determined again.
+    fn is_in_doubt(&self) -> bool {
+        !self.moved.is_empty()
     }
 
-    /// Returns what is covered in those parts in which a directory is seen: the mount through which it was opened
-    /// is one of them.
-    fn covered<F: FileSystem>(&self, files: &F, directory: Ino) -> Result<Vec<Ino>> {
-        let View(parts) = self;
-        let is_whole = parts.iter().any(|part| part.root == Ino::ROOT);
-        if is_whole && parts.iter().all(|part| part.covered.is_empty()) {
+    /// Returns what is covered in all parts with a directory. It has to be seen in one of them.
+    fn covered_below<F: FileSystem>(&self, files: &F, directory: Ino) -> Result<Vec<Ino>> {
+        let is_whole = self.parts.iter().any(|part| part.root == Ino::ROOT);
+        if is_whole && self.moved.is_empty() && self.parts.iter().all(|part| part.covered.is_empty()) {
             return Ok(Vec::new());
         }
         let mut path = vec![directory];
         while path.last().is_some_and(|ino| *ino != Ino::ROOT) {
             path.push(files.lookup(&Caller::ROOT, path[path.len() - 1], b"..")?.ino);
         }
-        let shows = |part: &&Part| {
-            let below = path.iter().position(|ino| *ino == part.root);
-            below.is_some_and(|root| !path[..=root].iter().any(|ino| part.covered.contains(ino)))
+        let depth = |part: &Part| path.iter().position(|ino| *ino == part.root);
+        let shows = |part: &Part| {
+            depth(part).is_some_and(|root| !path[..=root].iter().any(|ino| part.covered.contains(ino)))
         };
-        let mut showing = parts.iter().filter(shows).peekable();
-        if showing.peek().is_none() {
+        if !self.parts.iter().any(shows) {
             return Err(Error::NotPermitted);
         }
-        Ok(showing.flat_map(|part| &part.covered).copied().collect())
+        // Also of those that are covered as a whole: the directory may have been found before.
+        Ok(self.covered_in(|part| depth(part).is_some()))
     }
+
+    /// Returns what is covered on mounts through which a command file was opened.
+    fn covered_on(&self, mounts: &[u64]) -> Result<Vec<Ino>> {
+        let is_here = |mount: &u64| self.mounts.binary_search(mount).is_ok();
+        let is_of_part = |mount: &u64| self.parts.iter().any(|part| part.mount == *mount);
+        if !mounts.iter().all(is_here) || !mounts.iter().any(is_of_part) {
+            return Err(Error::NotPermitted);
+        }
+        Ok(self.covered_in(|part| mounts.contains(&part.mount)))
+    }
+
+    fn covered_in(&self, counts: impl Fn(&Part) -> bool) -> Vec<Ino> {
+        let parts = self.parts.iter().filter(|part| counts(part));
+        parts.flat_map(|part| &part.covered).chain(&self.moved).copied().collect()
+    }
+}
+
+/// Mounts of the open files of a thread that have the inode number of a command file.
+enum OpenOn {
+    Mounts(Vec<u64>),
+    /// The kernel does not tell.
+    Unknown,
+}
+
+fn mounts_of_open(thread: u32, command: Ino) -> Result<OpenOn> {
+    let place = PathBuf::from(format!("/proc/{thread}/fdinfo"));
+    let (mut mounts, mut has_numbers) = (Vec::new(), false);
+    let files = std::fs::read_dir(&place).map_err(|_| Error::NotPermitted)?;
+    for (at, file) in files.enumerate() {
+        let (true, Ok(file)) = (at < FILES_MAX, file) else { return Err(Error::NotPermitted) };
+        // Another thread may have closed it.
+        let Ok(text) = std::fs::read_to_string(file.path()) else { continue };
+        let field = |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        let Some(inode) = field("ino:") else { continue };
+        has_numbers = true;
+        if inode == command.0 && !is_without_mount(thread, &file.file_name()) {
+            mounts.push(field("mnt_id:").ok_or(Error::NotPermitted)?);
+        }
+    }
+    Ok(if has_numbers { OpenOn::Mounts(mounts) } else { OpenOn::Unknown })
+}
+
+/// Returns `true` for pipes, sockets and others whose inode numbers are of their own kind.
+fn is_without_mount(thread: u32, number: &OsStr) -> bool {
+    let link = std::fs::read_link(Path::new(&format!("/proc/{thread}/fd")).join(number));
+    let kinds = ["pipe:[", "socket:[", "anon_inode:"];
+    link.is_ok_and(|link| kinds.iter().any(|kind| link.as_os_str().as_bytes().starts_with(kind.as_bytes())))
 }
 
 /// Returns `true` if a thread is known to be in the mount namespace of this process.
@@ -178,14 +268,14 @@ fn is_in_own_namespace(thread: u32) -> bool {
 }
 
 /// Reads a list of mounts.
-fn read(path: &Path, bytes_max: u64) -> Result<(File, String)> {
+fn read_list(path: &Path, bytes_max: u64) -> Result<(File, String)> {
     let mut list = File::open(path).map_err(|e| os(path, e))?;
-    let mut text = String::new();
-    let len = (&mut list).take(bytes_max).read_to_string(&mut text).map_err(|e| os(path, e))?;
+    let mut text = Vec::new();
+    let len = (&mut list).take(bytes_max).read_to_end(&mut text).map_err(|e| os(path, e))?;
     if len as u64 >= bytes_max {
         return Err(Error::NotPermitted);
     }
-    Ok((list, text))
+    Ok((list, ascii(&text)))
 }
 
 fn os(path: &Path, error: io::Error) -> Error {
