@@ -56,6 +56,12 @@ pub(super) fn open(directory: &Path) -> Result<File> {
     }
     begin_instructions(&opened, false).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::NOTTY) => refused("it takes no instructions (the file system was made with --no-isp)"),
+        Some(Errno::PERM) => miette!(
+            help = "give instructions in a process whose mount namespace has the mount, and whose root directory is above \
+                    it",
+            "no instructions can be given in {} from here: {e}",
+            directory.display()
+        ),
         _ => miette!("cannot begin instructions in {}: {e}", path.display()),
     })?;
     Ok(File::from(opened))
@@ -108,8 +114,7 @@ fn not_opened(directory: &Path, path: &Path, error: Errno) -> Report {
             directory.display()
         ),
         Errno::PERM => miette!(
-            help = "give instructions in a process that sees the mount (not in another mount namespace), with a /proc \
-                    that shows this process to the server",
+            help = "the server has to find this process in its /proc, with the user that it has for files",
             "no instructions can be given in {} from here: {error}",
             directory.display()
         ),

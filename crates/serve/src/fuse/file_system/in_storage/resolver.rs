@@ -43,8 +43,8 @@ pub fn resolve_error(error: Error) -> ResolveError {
         error @ Error::Placed { .. } => ResolveError::Refused(error.to_string()),
         Error::IsDirectory | Error::Invalid(_) => ResolveError::NotFile,
         Error::Covered => ResolveError::Invalid(
-            "something else is mounted on the file or on a directory of its path; what that mount covers is not for \
-             instructions, and what is in it has command files of its own if it is a file system of frit"
+            "something else is mounted on the file or on a directory of its path, and no instruction leads through \
+             another mount; give it in the mounted directory, if that is of a file system of frit"
                 .into(),
         ),
         Error::Unsupported(_) => ResolveError::Invalid(
