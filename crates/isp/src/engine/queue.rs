@@ -134,9 +134,10 @@ impl Queue {
     /// Takes the next job in turn: that of the user with the least processor time, and of this user the one that was
     /// taken longest ago.
     pub(super) fn take(&mut self, choice: Choice, now: Instant) -> Option<Taken> {
-        let mut order: Vec<_> = (0..self.lines.len()).collect();
-        order.sort_by_key(|at| self.lines[*at].usage.ns());
-        for at in order {
+        // Threads add to the times meanwhile, and a sort may panic if its keys change: each is read once.
+        let mut order: Vec<_> = self.lines.iter().map(|line| line.usage.ns()).zip(0..).collect();
+        order.sort_unstable();
+        for (_, at) in order {
             let line = &mut self.lines[at];
             if let Choice::Without(time) = choice
                 && (line.threads > 0 || now.duration_since(line.without_since) < time)
@@ -335,6 +336,35 @@ mod tests {
         // Its next step follows at once.
         queue.give_back(&found, Next::Ready, later + limit);
         assert!(queue.take(Choice::Without(limit), later + limit).is_some());
+    }
+
+    #[test]
+    fn times_that_change_meanwhile_do_not_disturb_the_order() {
+        let (turns, now) = (Turns::new(1), Instant::now());
+        let mut queue = Queue::new(&turns);
+        (0..200).for_each(|user| queue.add(User(user), work(StepTime::Short), now));
+        let usages: Vec<_> = (0..200).map(|user| turns.usage(User(user))).collect();
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let mut ns = 1_u64;
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    for usage in &usages {
+                        ns = ns.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        usage.add(ns);
+                    }
+                }
+            });
+            // It panics at times if a time is read again.
+            let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..5000 {
+                    let taken = queue.take(Choice::Usual(StepTime::Endless), now).unwrap();
+                    queue.give_back(&taken, Next::Ready, now);
+                }
+            }));
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(taken.is_ok());
+        });
     }
 
     #[test]

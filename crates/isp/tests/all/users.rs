@@ -121,13 +121,18 @@ fn a_user_with_many_programs_gets_no_more_time_than_one_with_a_single_one() {
 #[test]
 fn endless_programs_of_any_number_of_users_leave_a_thread_to_another() {
     const USERS: u32 = 100;
+    const EACH: u32 = 2;
     let engine =
         Engine::new(EngineOptions { threads: 1, memory_bytes_max: 1 << 30, ..EngineOptions::default() });
     let text: Arc<dyn Source> = Arc::new(Pieces::new(vec![b'a'; 1000], &[]));
-    let many: Vec<_> =
-        (0..USERS).map(|user| engine.submit_for(User(user), request(Arc::clone(&text), looping()))).collect();
-    for user in USERS..USERS + 3 {
-        let ticket = engine.submit_for(User(user), request(Arc::clone(&text), counting()));
+    let submit = |user: u32, command| engine.submit_for(User(user), request(Arc::clone(&text), command));
+    let mut many: Vec<_> = (0..USERS / 2 * EACH).map(|number| submit(number / EACH, looping())).collect();
+    // It is given while others begin.
+    let early = submit(USERS, counting());
+    many.extend((USERS / 2 * EACH..USERS * EACH).map(|number| submit(number / EACH, looping())));
+    assert_eq!(soon(&early).status(), Status::Ok, "{:?}", early.wait().result);
+    for user in USERS + 1..USERS + 4 {
+        let ticket = submit(user, counting());
         assert_eq!(soon(&ticket).status(), Status::Ok, "{:?}", ticket.wait().result);
     }
     many.iter().for_each(Ticket::cancel);
