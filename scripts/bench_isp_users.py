@@ -31,6 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Begins instructions of an open command file (docs/reference/isp.md).
 BEGIN = 0x40044675
 FIRST_USER = 61_000
+# None of those who give many: an instruction may wait for those of the same user.
+OTHER_USER = FIRST_USER - 1
 LINE = b"line %07d some text that is a line of one hundred bytes or so, repeated and repeated, again and again"
 
 
@@ -167,14 +169,15 @@ def anonymous_bytes(pid):
 
 
 def timed(place, pid, seconds, rounds):
-    """Measures the other user for some time. Returns times by instruction, statuses, and most memory."""
+    """Measures the other user for some time. Returns times by instruction, statuses, most memory, and the time since
+    the last end of an instruction, or 0 after the end of all."""
     times, statuses, most, end = collections.defaultdict(list), collections.Counter(), 0, time.monotonic() + seconds
     read, write = os.pipe()
-    child = as_user(FIRST_USER + 99, lambda: measure(place, rounds, write))
+    child = as_user(OTHER_USER, lambda: measure(place, rounds, write))
     os.close(write)
     os.set_blocking(read, False)
-    rest = b""
-    while time.monotonic() < end:
+    rest, last, ended = b"", time.monotonic(), False
+    while time.monotonic() < end and not ended:
         most = max(most, anonymous_bytes(pid))
         try:
             piece = os.read(read, 1 << 16)
@@ -185,20 +188,21 @@ def timed(place, pid, seconds, rounds):
         for name, status, took in map(json.loads, lines):
             times[name].append(took)
             statuses[status] += 1
-        if not piece:
-            time.sleep(0.05)
+        last, ended = time.monotonic(), not piece
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(read)
-    return times, statuses, most
+    return times, statuses, most, 0 if ended else time.monotonic() - last
 
 
-def report(title, times, statuses, most, idle):
+def report(title, times, statuses, most, waits, idle):
     print(f"{title}: at most {(most - idle) >> 20} MiB more memory than before, statuses {dict(statuses)}")
     for name, taken in times.items():
         taken.sort()
         middle, last = taken[len(taken) // 2], taken[-1]
         print(f"  {name:8} {len(taken):5} instructions   median {middle * 1e3:8.1f} ms   longest {last * 1e3:8.1f} ms")
+    if waits > 1:
+        print(f"  one has not ended for {waits:.1f} s")
 
 
 def write_files(place, mib):
