@@ -333,11 +333,17 @@ fn clients_that_append_to_one_zone_at_once_get_ranges_of_their_own() {
     let path = dir.path().join("volume");
     small(&path);
     let served = Zoned::start(&path, false);
+    // None goes on before each has appended once: on a busy machine one client could else fill
+    // the zone before the next one runs.
+    let first = &std::sync::Barrier::new(CLIENTS as usize);
     let appended: Vec<(u64, u64, usize)> = std::thread::scope(|scope| {
         let run = |me: u64| {
             let mut client = served.client();
             let (mut places, mut state) = (Vec::new(), me);
             loop {
+                if places.len() == 1 {
+                    first.wait();
+                }
                 let blocks = 1 + next(&mut state) as usize % 4;
                 let stamp = (me << 32) | places.len() as u64;
                 let data = block(stamp).repeat(blocks);
