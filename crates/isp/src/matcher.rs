@@ -9,7 +9,7 @@ use crate::instructions::Words;
 use crate::outcome::Failure;
 use crate::scan::StepTime;
 use crate::text::{Keys, shortened};
-use caches::Caches;
+use caches::{Caches, Held};
 use lines::without_line_feeds;
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Cache, Config, Regex};
@@ -18,7 +18,7 @@ use regex_syntax::hir::{Hir, Look};
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
-use stepping::Stepping;
+use stepping::{Pair, Stepping};
 
 /// Function that fails if a search has to stop.
 pub(crate) type Check<'a> = &'a dyn Fn() -> Result<(), Failure>;
@@ -189,7 +189,7 @@ impl Matcher {
         let program_bytes = regex.memory_usage();
         // The syntax tree of an expression has about as much.
         charge.shrink(2 * program_bytes as u64);
-        let (caches, account) = (Caches::new(account), account.clone());
+        let (caches, account) = (Caches::new(account, Cache::memory_usage), account.clone());
         let (steps_max, stepping) = (STEPS_MAX, OnceLock::new());
         Ok(Self {
             regex,
@@ -233,35 +233,76 @@ impl Matcher {
         stepping.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns `true` if a line without its line feed, or a text, matches.
-    pub(crate) fn is_match(&self, record: &[u8], check: Check<'_>) -> Result<bool, Failure> {
-        if self.is_quick(record.len()) {
-            let input = Input::new(record).earliest(true);
-            return Ok(self.search(|cache| self.regex.search_half_with(cache, &input)).is_some());
-        }
-        self.stepping()?.is_match(record, check)
+    /// Returns searches for one thread.
+    pub(crate) fn searches(&self) -> Searches<'_> {
+        Searches { matcher: self, cache: self.caches.hold(), steps: None }
     }
 
-    fn search<T>(&self, search: impl FnOnce(&mut Cache) -> T) -> T {
-        self.caches.with(|| self.regex.create_cache(), Cache::memory_usage, search)
+    /// End of the lines from `from` on that are searched at once, if there are any.
+    fn quick_lines(&self, block: &[u8], from: usize) -> Option<usize> {
+        if !self.blocks {
+            return None;
+        }
+        if self.is_quick(block.len() - from) {
+            return Some(block.len());
+        }
+        let bytes = usize::try_from(self.steps_max / self.states).unwrap_or(usize::MAX);
+        let lines = &block[from..from.saturating_add(bytes).min(block.len())];
+        memchr::memrchr(b'\n', lines).map(|last| from + last + 1)
+    }
+}
+
+/// Searches of one thread, which keep a cache while they last: those in a view, for example.
+pub(crate) struct Searches<'m> {
+    matcher: &'m Matcher,
+    cache: Held<'m, Cache>,
+    /// Cache of the searches that can be stopped.
+    steps: Option<Held<'m, Pair>>,
+}
+
+impl<'m> Searches<'m> {
+    /// Returns `true` if a line without its line feed, or a text, matches.
+    pub(crate) fn is_match(&mut self, record: &[u8], check: Check<'_>) -> Result<bool, Failure> {
+        if self.matcher.is_quick(record.len()) {
+            let (regex, input) = (&self.matcher.regex, Input::new(record).earliest(true));
+            let search = |cache: &mut Cache| regex.search_half_with(cache, &input);
+            return Ok(self.cache.search(|| regex.create_cache(), search).is_some());
+        }
+        let (stepping, held) = self.steps()?;
+        stepping.is_match(held, record, check)
+    }
+
+    /// Returns the first match in a text.
+    #[inline]
+    fn first(&mut self, input: &Input<'_>) -> Option<Range<usize>> {
+        let regex = &self.matcher.regex;
+        self.cache
+            .search(|| regex.create_cache(), |cache| regex.search_with(cache, input))
+            .map(|found| found.range())
+    }
+
+    /// Searches that can be stopped.
+    fn steps(&mut self) -> Result<(&'m Stepping, &mut Held<'m, Pair>), Failure> {
+        let stepping = self.matcher.stepping()?;
+        Ok((stepping, self.steps.get_or_insert_with(|| stepping.hold())))
     }
 
     /// Calls `each` with the matches in a line that are not empty, in order and without overlaps.
     pub(crate) fn matches(
-        &self,
+        &mut self,
         line: &[u8],
         check: Check<'_>,
         mut each: impl FnMut(Range<usize>),
     ) -> Result<(), Failure> {
-        let is_quick = self.is_quick(line.len());
+        let is_quick = self.matcher.is_quick(line.len());
         let mut from = 0;
         while from <= line.len() {
             check()?;
             let found = if is_quick {
-                let input = Input::new(line).range(from..);
-                self.search(|cache| self.regex.search_with(cache, &input)).map(|found| found.range())
+                self.first(&Input::new(line).range(from..))
             } else {
-                self.stepping()?.find(line, from, check)?
+                let (stepping, held) = self.steps()?;
+                stepping.find(held, line, from, check)?
             };
             let Some(found) = found else { break };
             if found.is_empty() {
@@ -280,14 +321,14 @@ impl Matcher {
     /// A line matches alone if and only if it matches in the block: no match has a line feed, and line feeds
     /// have the effect of the ends of a text.
     pub(crate) fn next_line(
-        &self,
+        &mut self,
         block: &[u8],
         mut from: usize,
         check: Check<'_>,
     ) -> Result<Option<(usize, usize)>, Failure> {
         while from < block.len() {
             check()?;
-            let Some(to) = self.quick_lines(block, from) else {
+            let Some(to) = self.matcher.quick_lines(block, from) else {
                 let end = memchr::memchr(b'\n', &block[from..]).map_or(block.len(), |after| from + after + 1);
                 if self.is_match(without_line_feed(&block[from..end]), check)? {
                     return Ok(Some((from, end)));
@@ -295,9 +336,7 @@ impl Matcher {
                 from = end;
                 continue;
             };
-            let input = Input::new(&block[..to]).range(from..);
-            let found = self.search(|cache| self.regex.search_with(cache, &input));
-            let found = found.map(|found| found.start());
+            let found = self.first(&Input::new(&block[..to]).range(from..)).map(|found| found.start);
             // Behind the last line feed, there is no line.
             if let Some(at) = found.filter(|at| *at < to || block[to - 1] != b'\n') {
                 let begin = memchr::memrchr(b'\n', &block[from..at]).map_or(from, |before| from + before + 1);
@@ -307,19 +346,6 @@ impl Matcher {
             from = to;
         }
         Ok(None)
-    }
-
-    /// End of the lines from `from` on that are searched at once, if there are any.
-    fn quick_lines(&self, block: &[u8], from: usize) -> Option<usize> {
-        if !self.blocks {
-            return None;
-        }
-        if self.is_quick(block.len() - from) {
-            return Some(block.len());
-        }
-        let bytes = usize::try_from(self.steps_max / self.states).unwrap_or(usize::MAX);
-        let lines = &block[from..from.saturating_add(bytes).min(block.len())];
-        memchr::memrchr(b'\n', lines).map(|last| from + last + 1)
     }
 }
 
@@ -366,8 +392,8 @@ mod tests {
     }
 
     fn found_lines(matcher: &Matcher, block: &[u8]) -> Lines {
-        let (mut found, mut from) = (Vec::new(), 0);
-        while let Some((begin, end)) = matcher.next_line(block, from, &go_on).unwrap() {
+        let (mut found, mut from, mut searches) = (Vec::new(), 0, matcher.searches());
+        while let Some((begin, end)) = searches.next_line(block, from, &go_on).unwrap() {
             found.push((begin, end));
             from = end;
         }
@@ -475,7 +501,7 @@ mod tests {
             prop_assert_eq!(found_lines(&matcher, &text), lines_alone(&expression, &text));
             for line in text.split(|byte| *byte == b'\n') {
                 let mut found = Vec::new();
-                matcher.matches(line, &go_on, |range| found.push(range)).unwrap();
+                matcher.searches().matches(line, &go_on, |range| found.push(range)).unwrap();
                 let expected: Vec<_> =
                     regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect();
                 prop_assert_eq!(found, expected);
@@ -495,17 +521,20 @@ mod tests {
                 checks.set(checks.get() + 1);
                 if checks.get() > 3 { Err(Failure::new(Status::Cancelled, "stopped")) } else { Ok(()) }
             };
-            assert_eq!(matcher.is_match(&line, &check).unwrap_err().status, Status::Cancelled);
-            assert_eq!(matcher.matches(&line, &check, |_| ()).unwrap_err().status, Status::Cancelled);
-            assert_eq!(matcher.next_line(&line, 0, &check).unwrap_err().status, Status::Cancelled);
+            assert_eq!(matcher.searches().is_match(&line, &check).unwrap_err().status, Status::Cancelled);
+            assert_eq!(
+                matcher.searches().matches(&line, &check, |_| ()).unwrap_err().status,
+                Status::Cancelled
+            );
+            assert_eq!(matcher.searches().next_line(&line, 0, &check).unwrap_err().status, Status::Cancelled);
         }
     }
 
     #[test]
     fn a_boundary_of_unicode_words_that_cannot_be_stepped_over_is_explained() {
         let matcher = matcher(r"\bab\b", 0);
-        assert!(matcher.is_match(b"x ab", &go_on).unwrap());
-        let failure = matcher.is_match("\u{e4} ab".as_bytes(), &go_on).unwrap_err();
+        assert!(matcher.searches().is_match(b"x ab", &go_on).unwrap());
+        let failure = matcher.searches().is_match("\u{e4} ab".as_bytes(), &go_on).unwrap_err();
         assert_eq!(failure.status, Status::RecordTooLong);
         assert!(failure.message.contains(r"(?-u:\b)"), "{failure}");
     }

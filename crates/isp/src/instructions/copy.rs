@@ -222,9 +222,10 @@ impl Operation for Copying {
                 })?;
             }
             RecordUnit::Blocks(size) => {
+                let mut searches = self.matcher.searches();
                 for block in view.bytes.chunks(size) {
                     check()?;
-                    if self.matcher.is_match(block, &check)? != self.copy.invert {
+                    if searches.is_match(block, &check)? != self.copy.invert {
                         flow = self.add(copied, block);
                     }
                     if flow != Ok(Flow::Continue) {

@@ -73,9 +73,9 @@ pub(super) fn matching_lines(
     check: Check<'_>,
     each: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<(), Failure> {
-    let mut from = 0;
+    let (mut searches, mut from) = (matcher.searches(), 0);
     loop {
-        let found = matcher.next_line(block, from, check)?;
+        let found = searches.next_line(block, from, check)?;
         let (begin, end) = found.unwrap_or((block.len(), block.len()));
         if invert {
             let mut between = &block[from..begin];

@@ -122,13 +122,13 @@ impl Operation for Search {
     }
 
     fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
-        let mut from = 0;
+        let (mut searches, mut from) = (self.matcher.searches(), 0);
         let check = || self.control.check_within(StepTime::Long);
         let mut added = Ok(());
-        while let Some((begin, end)) = self.matcher.next_line(view.bytes, from, &check)? {
+        while let Some((begin, end)) = searches.next_line(view.bytes, from, &check)? {
             found.answer.lines += 1;
             let line = without_line_feed(&view.bytes[begin..end]);
-            self.matcher.matches(line, &check, |range| {
+            searches.matches(line, &check, |range| {
                 if added.is_ok() {
                     added = found.add(view.at + (begin + range.start) as u64, self.positions);
                 }

@@ -3,7 +3,7 @@
 //! The engines of the library search a whole text in one call. In the worst case they take a step for each
 //! state of the expression and each byte, which is minutes for a large expression and a line of 1 MiB.
 
-use super::caches::Caches;
+use super::caches::{Caches, Held};
 use super::{Check, PROGRAM_BYTES_MAX};
 use crate::engine::{Account, Charge};
 use crate::outcome::{Failure, Status};
@@ -28,9 +28,16 @@ pub(super) struct Stepping {
     _charge: Charge,
 }
 
-struct Pair {
+/// States of both directions that were computed.
+pub(super) struct Pair {
     forward: Cache,
     reverse: Cache,
+}
+
+impl Pair {
+    fn bytes(&self) -> usize {
+        self.forward.memory_usage() + self.reverse.memory_usage()
+    }
 }
 
 fn compile(hir: &Hir, reverse: bool) -> Option<NFA> {
@@ -67,43 +74,60 @@ impl Stepping {
         let (forward, reverse) = (build(false)?, build(true)?);
         let bytes = [&forward, &reverse].map(|dfa| dfa.memory_usage() + dfa.get_nfa().memory_usage());
         let charge = account.charged(bytes.iter().sum());
-        Some(charge.map(|charge| Self { forward, reverse, caches: Caches::new(account), _charge: charge }))
+        Some(charge.map(|charge| Self {
+            forward,
+            reverse,
+            caches: Caches::new(account, Pair::bytes),
+            _charge: charge,
+        }))
     }
 
-    pub(super) fn is_match(&self, text: &[u8], check: Check<'_>) -> Result<bool, Failure> {
-        self.with_caches(|caches| Ok(self.end(caches, text, 0, true, check)?.is_some()))
+    /// Returns a place for what a thread computes.
+    pub(super) fn hold(&self) -> Held<'_, Pair> {
+        self.caches.hold()
+    }
+
+    pub(super) fn is_match(
+        &self,
+        held: &mut Held<'_, Pair>,
+        text: &[u8],
+        check: Check<'_>,
+    ) -> Result<bool, Failure> {
+        held.search(|| self.create(), |pair| Ok(self.end(pair, text, 0, true, check)?.is_some()))
     }
 
     /// Returns the first match at or behind `from`.
     pub(super) fn find(
         &self,
+        held: &mut Held<'_, Pair>,
         text: &[u8],
         from: usize,
         check: Check<'_>,
     ) -> Result<Option<Range<usize>>, Failure> {
-        self.with_caches(|caches| {
-            let Some(end) = self.end(caches, text, from, false, check)? else { return Ok(None) };
-            let begin = self.begin(caches, text, from..end, check)?;
-            Ok(Some(begin..end))
-        })
+        held.search(
+            || self.create(),
+            |pair| {
+                let Some(end) = self.end(pair, text, from, false, check)? else { return Ok(None) };
+                let begin = self.begin(pair, text, from..end, check)?;
+                Ok(Some(begin..end))
+            },
+        )
     }
 
-    fn with_caches<T>(&self, search: impl FnOnce(&mut Pair) -> T) -> T {
-        let create = || Pair { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() };
-        let bytes = |pair: &Pair| pair.forward.memory_usage() + pair.reverse.memory_usage();
-        self.caches.with(create, bytes, search)
+    fn create(&self) -> Pair {
+        Pair { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() }
     }
 
     /// End of the first match at or behind `from`, or with `earliest` a position at which there is a match.
     fn end(
         &self,
-        caches: &mut Pair,
+        pair: &mut Pair,
         text: &[u8],
         from: usize,
         earliest: bool,
         check: Check<'_>,
     ) -> Result<Option<usize>, Failure> {
-        let (dfa, cache) = (&self.forward, &mut caches.forward);
+        let (dfa, cache) = (&self.forward, &mut pair.forward);
         let start = dfa.start_state_forward(cache, &Input::new(text).range(from..));
         let mut state = start.map_err(|_| too_long(text))?;
         let mut last = None;
@@ -132,12 +156,12 @@ impl Stepping {
     /// Begin of the match that ends at the end of a range.
     fn begin(
         &self,
-        caches: &mut Pair,
+        pair: &mut Pair,
         text: &[u8],
         range: Range<usize>,
         check: Check<'_>,
     ) -> Result<usize, Failure> {
-        let (dfa, cache) = (&self.reverse, &mut caches.reverse);
+        let (dfa, cache) = (&self.reverse, &mut pair.reverse);
         let input = Input::new(text).range(range.clone()).anchored(Anchored::Yes);
         let mut state = dfa.start_state_reverse(cache, &input).map_err(|_| too_long(text))?;
         let mut first = range.end;

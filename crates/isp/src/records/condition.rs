@@ -1,7 +1,7 @@
 //! Conditions on the fields of a record.
 
 use super::{Cell, Number};
-use crate::matcher::{Check, Expressions, Matcher, Pattern};
+use crate::matcher::{Check, Expressions, Matcher, Pattern, Searches};
 use crate::outcome::Failure;
 use crate::text::shortened;
 use serde_json::Value;
@@ -176,13 +176,13 @@ impl Test {
         Ok(Self { field, comparison: condition.comparison, value })
     }
 
-    /// Returns `true` if a record with these values of the fields meets the condition.
-    pub(crate) fn accepts(&self, cells: &[Cell<'_>], check: Check<'_>) -> Result<bool, Failure> {
-        let Some(cell) = cells.get(self.field) else { return Ok(false) };
-        if let TestValue::Pattern(matcher) = &self.value {
-            return cell.text().map_or(Ok(false), |text| matcher.is_match(&text, check));
-        }
-        Ok(self.compares(cell))
+    /// Returns the condition for the records of a view.
+    pub(crate) fn in_view(&self) -> TestInView<'_> {
+        let searches = match &self.value {
+            TestValue::Pattern(matcher) => Some(matcher.searches()),
+            _ => None,
+        };
+        TestInView { test: self, searches }
     }
 
     /// Returns `true` if an expression takes long.
@@ -216,6 +216,24 @@ impl Test {
                     self.comparison.accepts((*text).cmp(value.as_slice()))
                 }
             }),
+        }
+    }
+}
+
+/// Condition for the records of a view.
+pub(crate) struct TestInView<'t> {
+    test: &'t Test,
+    /// Searches for an expression.
+    searches: Option<Searches<'t>>,
+}
+
+impl TestInView<'_> {
+    /// Returns `true` if a record with these values of the fields meets the condition.
+    pub(crate) fn accepts(&mut self, cells: &[Cell<'_>], check: Check<'_>) -> Result<bool, Failure> {
+        let Some(cell) = cells.get(self.test.field) else { return Ok(false) };
+        match &mut self.searches {
+            Some(searches) => cell.text().map_or(Ok(false), |text| searches.is_match(&text, check)),
+            None => Ok(self.test.compares(cell)),
         }
     }
 }

@@ -7,8 +7,8 @@ mod json;
 mod table;
 
 pub(crate) use cell::{Cell, Number};
-use condition::Test;
 pub use condition::{Comparison, Condition};
+use condition::{Test, TestInView};
 pub(crate) use table::{Decoder, Record, Table, held_bytes, is_made_quickly};
 
 use crate::outcome::Failure;

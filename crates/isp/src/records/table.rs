@@ -2,7 +2,7 @@
 
 use super::csv::{CsvReader, CsvRecord, write_field};
 use super::json::{JsonFields, JsonValues};
-use super::{Cell, Condition, Format, Test};
+use super::{Cell, Condition, Format, Test, TestInView};
 use crate::engine::{Charge, Control};
 use crate::matcher::{Expressions, is_quick_to_compile};
 use crate::outcome::{Failure, Status};
@@ -207,7 +207,7 @@ impl Table {
         bytes: &[u8],
         visit: &mut Visit<'_>,
     ) -> Result<Flow, Failure> {
-        let mut flow = Flow::Continue;
+        let (mut flow, mut tests) = (Flow::Continue, self.tests_in_view());
         let Decoder { reader, in_header, .. } = decoder;
         let columns = self.prepared.get().map_or(&[][..], |prepared| &prepared.columns);
         reader.read(at, bytes, &mut |record| {
@@ -217,7 +217,7 @@ impl Table {
             }
             let cells = columns.iter().map(|column| record.field(*column).map_or(Cell::Missing, Cell::Csv));
             let cells: Cells<'_> = cells.collect();
-            if self.accepts(&cells)? {
+            if self.accepts(&mut tests, &cells)? {
                 flow = visit(&Record { cells: &cells, invalid: 0 })?;
             }
             Ok(flow == Flow::Continue)
@@ -226,7 +226,7 @@ impl Table {
     }
 
     fn read_json(&self, decoder: &mut Decoder, bytes: &[u8], visit: &mut Visit<'_>) -> Result<Flow, Failure> {
-        let mut rest = bytes;
+        let (mut rest, mut tests) = (bytes, self.tests_in_view());
         while !rest.is_empty() {
             let len = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
             let (line, others) = rest.split_at(len);
@@ -242,7 +242,7 @@ impl Table {
             let values = &decoder.values;
             let cell = |field| self.json.field(field, line, values).map_or(Cell::Missing, Cell::Json);
             let cells: Cells<'_> = (0..self.fields.len()).map(cell).collect();
-            if self.accepts(&cells)? {
+            if self.accepts(&mut tests, &cells)? {
                 let flow = visit(&Record { cells: &cells, invalid: decoder.invalid })?;
                 if flow != Flow::Continue {
                     return Ok(flow);
@@ -252,9 +252,13 @@ impl Table {
         Ok(Flow::Continue)
     }
 
-    fn accepts(&self, cells: &[Cell<'_>]) -> Result<bool, Failure> {
+    fn tests_in_view(&self) -> Vec<TestInView<'_>> {
+        self.tests.iter().map(Test::in_view).collect()
+    }
+
+    fn accepts(&self, tests: &mut [TestInView<'_>], cells: &[Cell<'_>]) -> Result<bool, Failure> {
         let check = || self.check_stop();
-        for test in &self.tests {
+        for test in tests {
             check()?;
             if !test.accepts(cells, &check)? {
                 return Ok(false);
