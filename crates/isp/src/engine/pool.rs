@@ -175,12 +175,22 @@ impl Pool {
                 Ok(()) => {}
             }
         }
+        self.keep_spare(&mut state);
         state.jobs.add(user, job, Instant::now());
         state.jobs.changes += 1;
         drop(state);
         self.work.notify_all();
         self.spare.notify_all();
         Ok(())
+    }
+
+    /// Starts another thread if the last one is in a step. If that fails, it is tried again with the next job.
+    fn keep_spare(self: &Arc<Self>, state: &mut State) {
+        let is_busy = state.begun.last().is_some_and(Option::is_some);
+        if is_busy && state.handles.len() < self.threads.most() && !state.closing {
+            // Without it, other jobs wait.
+            let _ = self.start_thread(state);
+        }
     }
 
     fn start_thread(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
@@ -290,15 +300,11 @@ impl Pool {
 
     /// Processes a part of a job without the lock of the state.
     fn step(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, index: usize, taken: &Taken) -> Step {
-        // The last thread may get stuck as well.
-        let is_last = index + 1 == state.handles.len();
-        if is_last && state.handles.len() < self.threads.most() && !state.closing {
-            // Without it, other jobs wait.
-            let _ = self.start_thread(state);
-        }
         if let Some(begun) = state.begun.get_mut(index) {
             *begun = Some(Instant::now());
         }
+        // The last thread may get stuck as well.
+        self.keep_spare(state);
         let step = MutexGuard::unlocked(state, || self.turns.step(&taken.usage, || taken.job.step()));
         if let Some(begun) = state.begun.get_mut(index) {
             *begun = None;
