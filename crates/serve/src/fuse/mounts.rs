@@ -5,6 +5,7 @@ use super::loop_devices::unescape;
 use frit_core::paths::Place;
 use frit_fuse::{ConnectionError, Mountpoint};
 use rustix::mount::UnmountFlags;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -233,7 +234,7 @@ fn devices_in(list: &str, image: &Path) -> Vec<u32> {
     let pool = image.parent().filter(|_| image.file_name() == Some("image".as_ref()));
     let is_of = |line: &Line<'_>| {
         line.kind.strip_prefix("fuse.") == Some(SUBTYPE)
-            && (line.source == image || Some(&*line.source) == pool)
+            && [Some(image), pool].contains(&Some(&unescape(line.source)))
     };
     let all = list.lines().filter_map(Line::parse).filter(is_of);
     all.filter_map(|line| line.device.strip_prefix("0:")?.parse().ok()).collect()
@@ -242,7 +243,7 @@ fn devices_in(list: &str, image: &Path) -> Vec<u32> {
 /// Returns the directories at which a list of mounts (proc(5)) has a FUSE file system with this
 /// source.
 fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
-    mountpoints_where(list, |mount| mount.kind.starts_with("fuse") && mount.source == source)
+    mountpoints_where(list, |mount| mount.kind.starts_with("fuse") && unescape(mount.source) == source)
 }
 
 /// Returns the device (major and minor number) of what is mounted at a directory, over all others.
@@ -271,28 +272,28 @@ pub(super) struct MountedPart {
     pub(super) covered: Vec<PathBuf>,
 }
 
-/// Returns the mounts of a device in a list of mounts, without those of removed directories. `None`: the list has
-/// paths of different times.
-pub(super) fn parts_in(list: &str, device: &str) -> Option<Vec<MountedPart>> {
+/// Returns the mounts of a device in a list of mounts, without those of removed directories, and the numbers of all
+/// mounts in ascending order. `None`: the list has paths of different times.
+pub(super) fn parts_in(list: &str, device: &str) -> Option<(Vec<MountedPart>, Vec<u64>)> {
     // proc(5); a removed directory has no name that could be found.
     let is_removed = |path: &str| path.ends_with("//deleted");
     let lines: Vec<Line<'_>> = list.lines().filter_map(Line::parse).collect();
-    let parts = lines.iter().filter(|line| line.device == device && !is_removed(line.root));
+    let mut mounts: Vec<u64> = lines.iter().filter_map(|line| line.id.parse().ok()).collect();
+    mounts.sort_unstable();
+    // Lists can have tens of thousands of mounts.
+    let mut mounted_on: HashMap<&str, Vec<&str>> = HashMap::new();
+    for line in lines.iter().filter(|line| line.id != line.parent && !is_removed(line.directory)) {
+        mounted_on.entry(line.parent).or_default().push(line.directory);
+    }
     let part = |part: &Line<'_>| {
         let (root, at) = (unescape(part.root), unescape(part.directory));
-        let on = lines.iter().filter(|line| line.parent == part.id && line.id != part.id);
-        let below = on.filter(|line| !is_removed(line.directory)).map(|line| {
-            let directory = unescape(line.directory);
-            directory.strip_prefix(&at).ok().map(|path| root.join(path))
-        });
+        let on = mounted_on.get(part.id).into_iter().flatten();
+        let below = on.map(|directory| Some(root.join(unescape(directory).strip_prefix(&at).ok()?)));
         Some(MountedPart { id: part.id.parse().ok()?, covered: below.collect::<Option<_>>()?, root })
     };
-    parts.map(part).collect()
-}
-
-/// Returns the numbers of all mounts in a list of mounts.
-pub(super) fn ids_in(list: &str) -> Vec<u64> {
-    list.lines().filter_map(Line::parse).filter_map(|line| line.id.parse().ok()).collect()
+    let of_device = lines.iter().filter(|line| line.device == device && !is_removed(line.root));
+    let parts = of_device.map(part).collect::<Option<_>>()?;
+    Some((parts, mounts))
 }
 
 /// Returns a list of mounts as text. A path can have any bytes: those that are not ASCII become octal, as blanks are.
@@ -316,9 +317,11 @@ struct Line<'a> {
     device: &'a str,
     /// What of the file system is mounted: a path in it, escaped.
     root: &'a str,
+    /// Where it is mounted, escaped.
     directory: &'a str,
     kind: &'a str,
-    source: PathBuf,
+    /// Source, escaped.
+    source: &'a str,
 }
 
 impl<'a> Line<'a> {
@@ -328,7 +331,7 @@ impl<'a> Line<'a> {
         let (mut before, mut after) = (before.split(' '), after.split(' '));
         let (id, parent, device) = (before.next()?, before.next()?, before.next()?);
         let (root, directory) = (before.next()?, before.next()?);
-        let (kind, source) = (after.next()?, unescape(after.next()?));
+        let (kind, source) = (after.next()?, after.next()?);
         Some(Self { id, parent, device, root, directory, kind, source })
     }
 }
@@ -346,7 +349,7 @@ pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, Strin
 
 fn file_systems_in(list: &str, directory: &Path) -> Vec<(String, String)> {
     let at = list.lines().filter_map(Line::parse).filter(|line| unescape(line.directory) == directory);
-    at.map(|line| (line.kind.to_owned(), line.source.to_string_lossy().into_owned())).collect()
+    at.map(|line| (line.kind.to_owned(), unescape(line.source).to_string_lossy().into_owned())).collect()
 }
 
 #[cfg(test)]
@@ -422,9 +425,9 @@ mod tests {
         };
         let expected =
             vec![part(40, "/", &["/a b/c"]), part(43, "/pub", &["/pub/x", "/pub/"]), part(44, "/pub/x", &[])];
-        assert_eq!(parts_in(&list, "0:50"), Some(expected));
-        assert_eq!(ids_in(&list), [22, 40, 41, 42, 43, 44, 45, 46, 47]);
-        assert_eq!(parts_in(&list, "0:5"), Some(Vec::new()));
+        let mounts = vec![22, 40, 41, 42, 43, 44, 45, 46, 47];
+        assert_eq!(parts_in(&list, "0:50"), Some((expected, mounts.clone())));
+        assert_eq!(parts_in(&list, "0:5"), Some((Vec::new(), mounts)));
         let torn = line(40, 22, "0:50", "/", "/mnt") + &line(41, 40, "0:51", "/", "/moved/a");
         assert_eq!(parts_in(&torn, "0:50"), None);
     }

@@ -4,7 +4,7 @@ use super::admission::{Admission, Turn, Waiting};
 use super::directory_renames::DirectoryRenames;
 use super::opener::{Opener, OpenerProcesses};
 use super::resolver::CallerFiles;
-use super::views::Views;
+use super::views::{View, Views};
 use super::waiting_reads::{WaitingRead, WaitingReads};
 use crate::fuse::file_system::convert::errno;
 use crate::fuse::file_system::killpriv::KillprivCache;
@@ -283,9 +283,11 @@ impl CommandFiles {
             Err(e) => return reply.error(errno(&e)),
         };
         // A list of mounts can be long.
-        let direct = self.views.is_known(request.pid()).then(|| self.admission.direct()).flatten();
-        if let Some(written) = direct.map(|_direct| self.give(files, request, &open, write.data)) {
+        let direct = self.views.known(request.pid()).and_then(|view| Some((self.admission.direct()?, view)));
+        if let Some((direct, view)) = direct {
+            let written = self.give(files, request, &open, write.data, Some(view));
             // The next write can come before this answer has returned.
+            drop(direct);
             return answer(reply, written);
         }
         let held = match open.channel.hold(write.data.len()) {
@@ -296,7 +298,7 @@ impl CommandFiles {
         let data = write.data.to_vec();
         let execute = move |turn| {
             match turn {
-                Turn::Execute => answer(reply, commands.give(&files, &sender, &open, &data)),
+                Turn::Execute => answer(reply, commands.give(&files, &sender, &open, &data, None)),
                 Turn::Interrupted => reply.error(Errno::EINTR),
             }
             drop(held);
@@ -310,11 +312,13 @@ impl CommandFiles {
         request: &Request,
         open: &OpenCommand,
         data: &[u8],
+        view: Option<Arc<View>>,
     ) -> Result<usize> {
         let sender = requester::sender(request)?;
         self.check_user(&sender)?;
+        let view = view.map_or_else(|| self.views.of(&**files, request.pid()), Ok)?;
         let directory = files.command_directory(open.ino)?;
-        let covered = self.views.covered(&**files, request.pid(), directory)?;
+        let covered = view.covered_below(&**files, directory)?;
         let has_rest = || open.channel.has_incomplete();
         let written = open.opener.write((&sender, &covered), has_rest, |authors, covered| {
             let resolver = CallerFiles {

@@ -10,7 +10,7 @@
 //! has not yet ([`DirectoryRenames`]). Then nothing leads through the renamed directories.
 
 use super::directory_renames::{DirectoryRenames, Name};
-use crate::fuse::mounts::{MountedPart, ascii, ids_in, parts_in};
+use crate::fuse::mounts::{MountedPart, ascii, parts_in};
 use frit_fs::{Caller, Error, FileSystem, Ino, Result};
 use frit_fuse::Kernel;
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ struct Part {
 
 /// All parts that are mounted in a namespace.
 #[derive(Debug)]
-struct View {
+pub(super) struct View {
     parts: Vec<Part>,
     /// Mounts of the namespace, of all file systems, in ascending order.
     mounts: Vec<u64>,
@@ -56,6 +56,16 @@ struct View {
 struct Own {
     list: File,
     view: Arc<View>,
+}
+
+impl Own {
+    /// Returns the view, unless the list has changed since, or it is in doubt.
+    fn current(own: &mut Option<Own>) -> Option<Arc<View>> {
+        // A change is told once.
+        let is_current = |own: &mut Own| !has_changed(&own.list) && !own.view.is_in_doubt();
+        *own = own.take_if(is_current);
+        own.as_ref().map(|own| Arc::clone(&own.view))
+    }
 }
 
 /// Views of a file system in the mount namespaces of its users.
@@ -82,21 +92,11 @@ impl Views {
         let _ = self.device.set(device.map(str::to_owned));
     }
 
-    /// Returns the inodes that other mounts cover, for a thread that writes instructions in a directory. It may see
-    /// the directory in several mounts, of which each may cover something.
-    ///
-    /// # Errors
-    /// `NotPermitted`: the thread sees the directory on no mount of its namespace. The list of mounts cannot be
-    /// read, or is too long.
-    pub(super) fn covered<F: FileSystem>(&self, files: &F, thread: u32, directory: Ino) -> Result<Vec<Ino>> {
-        self.of(files, thread)?.covered_below(files, directory)
-    }
-
     /// Returns the inodes that other mounts cover, for a thread that has an open command file: on the mount through
     /// which it was opened. If the thread has several descriptors of the command file, each of them counts.
     ///
     /// # Errors
-    /// As [`Views::covered`].
+    /// As [`Views::of`] and [`View::covered_below`].
     pub(super) fn covered_on_mount<F: FileSystem>(
         &self,
         files: &F,
@@ -113,13 +113,16 @@ impl Views {
         }
     }
 
-    /// Returns `true` if a thread is in the namespace of this process, whose view is known.
-    pub(super) fn is_known(&self, thread: u32) -> bool {
-        let known = |own: &Own| !own.view.is_in_doubt();
-        is_in_own_namespace(thread) && self.own.try_lock().is_some_and(|own| own.as_ref().is_some_and(known))
+    /// Returns the view of a thread in the namespace of this process, unless that has to be determined first.
+    pub(super) fn known(&self, thread: u32) -> Option<Arc<View>> {
+        if is_in_own_namespace(thread) { Own::current(&mut *self.own.try_lock()?) } else { None }
     }
 
-    fn of<F: FileSystem>(&self, files: &F, thread: u32) -> Result<Arc<View>> {
+    /// Returns the view of a thread.
+    ///
+    /// # Errors
+    /// `NotPermitted`: no list of mounts has the file system, or that of the thread is too long. It cannot be read.
+    pub(super) fn of<F: FileSystem>(&self, files: &F, thread: u32) -> Result<Arc<View>> {
         if is_in_own_namespace(thread) {
             return self.own(files);
         }
@@ -130,11 +133,9 @@ impl Views {
     /// Returns the view of this process, which changes with its list of mounts.
     fn own<F: FileSystem>(&self, files: &F) -> Result<Arc<View>> {
         let mut own = self.own.lock();
-        let is_same = |own: &&Own| !has_changed(&own.list) && !own.view.is_in_doubt();
-        if let Some(own) = own.as_ref().filter(is_same) {
-            return Ok(Arc::clone(&own.view));
+        if let Some(view) = Own::current(&mut own) {
+            return Ok(view);
         }
-        *own = None;
         let (list, view) = self.read(files, "/proc/self/mountinfo".as_ref(), u64::MAX)?;
         Ok(Arc::clone(&own.insert(Own { list, view: Arc::new(view) }).view))
     }
@@ -146,13 +147,13 @@ impl Views {
             let moment = self.renames.now();
             let (list, text) = read_list(path, bytes_max)?;
             let mut resolved = Resolved { files, names: HashMap::new() };
-            let view = parts_in(&text, device)
-                .map(|parts| parts.iter().filter_map(|part| resolved.part(part)).collect::<Vec<_>>())
-                .zip(self.renames.moved_since(&moment, |name| resolved.names.contains_key(name)));
-            if let Some((parts, moved)) = view.filter(|_| !has_changed(&list)) {
-                let mut mounts = ids_in(&text);
-                mounts.sort_unstable();
-                return Ok((list, View { parts, mounts, moved }));
+            let view = parts_in(&text, device).and_then(|(parts, mounts)| {
+                let parts = parts.iter().filter_map(|part| resolved.part(part)).collect();
+                let moved = self.renames.moved_since(&moment, |name| resolved.names.contains_key(name))?;
+                Some(View { parts, mounts, moved })
+            });
+            if let Some(view) = view.filter(|_| !has_changed(&list)) {
+                return Ok((list, view));
             }
         }
         Err(os(path, rustix::io::Errno::AGAIN.into()))
@@ -190,8 +191,12 @@ impl View {
         !self.moved.is_empty()
     }
 
-    /// Returns what is covered in all parts with a directory. It has to be seen in one of them.
-    fn covered_below<F: FileSystem>(&self, files: &F, directory: Ino) -> Result<Vec<Ino>> {
+    /// Returns the inodes that other mounts cover, for instructions in a directory. Their sender may see the directory
+    /// in several mounts, of which each may cover something.
+    ///
+    /// # Errors
+    /// `NotPermitted`: the directory is seen on no mount.
+    pub(super) fn covered_below<F: FileSystem>(&self, files: &F, directory: Ino) -> Result<Vec<Ino>> {
         let is_whole = self.parts.iter().any(|part| part.root == Ino::ROOT);
         if is_whole && self.moved.is_empty() && self.parts.iter().all(|part| part.covered.is_empty()) {
             return Ok(Vec::new());
@@ -286,4 +291,33 @@ fn os(path: &Path, error: io::Error) -> Error {
 fn has_changed(list: &File) -> bool {
     let mut polled = [PollFd::new(list, PollFlags::PRI)];
     poll(&mut polled, Some(&Timespec::default())).is_ok_and(|changed| changed > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_view_in_doubt_is_determined_again() {
+        let own = |moved: &[Ino]| {
+            // It never changes, as the list of mounts can while other tests run.
+            let list = tempfile::tempfile().unwrap();
+            let view = View { parts: Vec::new(), mounts: Vec::new(), moved: moved.into() };
+            Some(Own { list, view: Arc::new(view) })
+        };
+        let mut settled = own(&[]);
+        assert!(Own::current(&mut settled).is_some() && Own::current(&mut settled).is_some());
+        let mut in_doubt = own(&[Ino(7)]);
+        assert!(Own::current(&mut in_doubt).is_none() && in_doubt.is_none());
+    }
+
+    #[test]
+    fn what_has_no_mount_may_have_the_number_of_a_command_file() {
+        let thread = std::process::id();
+        let is_without = |fd: i32| is_without_mount(thread, OsStr::new(&fd.to_string()));
+        let (pipe, _writer) = io::pipe().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        assert!(is_without(pipe.as_raw_fd()) && !is_without(file.as_raw_fd()));
+    }
 }
