@@ -115,6 +115,7 @@ bench: dist ## speed and memory, each beside a baseline measured in the same run
 	scripts/bench-fs.sh
 	scripts/bench_requests.py --frit $(DIST)
 	scripts/bench_isp.py --frit $(DIST)
+	scripts/bench_isp_kinds.py --frit $(DIST)
 	scripts/bench_isp_mount.py --frit $(DIST)
 	scripts/bench_isp_volume.py --frit $(DIST)
 	scripts/bench_isp_users.py --frit $(DIST)

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Each kind of instruction on a mounted file system, beside foreign programs and another build, in one run.
+
+The foreign programs (grep, awk, cksum, in the locale C) read the same file of the mount, which is in the page cache
+then, and have to find the same. `--against` adds another build of frit, and the ratio to it; a build from before
+there was an act that begins instructions gets none. All take turns in each round, and the medians count.
+
+Example:
+  scripts/bench_isp_kinds.py
+  scripts/bench_isp_kinds.py --against /tmp/before/frit --rounds 15
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Begins instructions of an open command file (docs/reference/isp.md).
+BEGIN = 0x40044675
+ENOTTY = 25
+TEXT, TABLE = "text", "table"
+LINE = b"error one two three four five six\n"
+LINES, RECORDS = 300_000, 400_000
+
+FIELDS = ["awk", "-F,"]
+CSV = {"format": "csv", "file": TABLE}
+words = lambda answer: sum(word["count"] for word in answer["words"])
+
+# Kind, instruction, foreign program (which prints one number, or lines to count), and the number of an answer.
+KINDS = [
+    ("words, dense", {"words": ["error", "six"], "file": TEXT}, ["grep", "-o", "-F", "-e", "error", "-e", "six"], words),
+    ("words, none", {"words": ["qqqzz"], "file": TEXT}, ["grep", "-o", "-F", "qqqzz"], words),
+    ("words, positions", {"words": ["error"], "positions": 1000, "file": TEXT}, ["grep", "-o", "-b", "-F", "error"], words),
+    ("regex, dense", {"regex": "^err", "file": TEXT}, ["grep", "-E", "^err"], lambda answer: answer["count"]),
+    ("regex, none", {"regex": "t[wq]oo+ ", "file": TEXT}, ["grep", "-E", "t[wq]oo+ "], lambda answer: answer["count"]),
+    ("filter, none", {"filter": {"regex": "nothing"}, "limit": 10, "file": TEXT}, ["grep", "-E", "nothing"],
+     lambda answer: answer["lines"]),
+    ("filter, 20,000 lines", {"filter": {"words": ["error"]}, "limit": 20_000, "file": TEXT},
+     ["grep", "-m", "20000", "-F", "error"], lambda answer: answer["lines"]),
+    ("select", {"select": ["host", "size"], "where": [["size", ">", 990]], **CSV},
+     [*FIELDS, 'NR > 1 && $2 > 990 { print $1 "," $2 }'], lambda answer: answer["records"]),
+    ("select, expression", {"select": ["host"], "where": [["host", "matches", "7$"]], **CSV},
+     [*FIELDS, "NR > 1 && $1 ~ /7$/ { print $1 }"], lambda answer: answer["records"]),
+    ("aggregate", {"aggregate": [{"sum": "size"}, {"mean": "size"}], "by": ["host"], **CSV},
+     [*FIELDS, "NR > 1 { sum[$1] += $2; n[$1]++ } END { for (host in sum) print host, sum[host], sum[host] / n[host] }"],
+     lambda answer: len(answer["groups"])),
+    ("histogram", {"histogram": {"field": "size", "low": 0, "high": 1000, "bins": 20}, **CSV},
+     [*FIELDS, "NR > 1 { bins[int($2 / 50)]++ } END { for (bin in bins) print bin, bins[bin] }"],
+     lambda answer: sum(1 for bin in answer["bins"] if bin)),
+    ("checksum", {"checksum": "sha256", "file": TEXT}, ["cksum", "-a", "sha256", "--untagged"], None),
+]
+
+
+@contextlib.contextmanager
+def mounted(frit, place):
+    """Mounts a new image with both files, and yields the directory and an open command file."""
+    place.mkdir()
+    image, mount = place / "image", place / "mnt"
+    mount.mkdir()
+    subprocess.run([frit, "mkfs", image, "--size", "256M"], check=True, capture_output=True)
+    subprocess.run([frit, "mount", image, mount], check=True, capture_output=True)
+    try:
+        (mount / TEXT).write_bytes(LINE * LINES)
+        records = (b"h%d,%d,%d\n" % (i % 50, i * 7 % 1000, i) for i in range(RECORDS))
+        (mount / TABLE).write_bytes(b"host,size,n\n" + b"".join(records))
+        channel = os.open(mount / ".isp", os.O_RDWR)
+        try:
+            try:
+                fcntl.ioctl(channel, BEGIN, bytes(4))
+            except OSError as error:
+                if error.errno != ENOTTY:
+                    raise
+            yield mount, channel
+        finally:
+            os.close(channel)
+    finally:
+        subprocess.run([frit, "unmount", mount], check=True, capture_output=True)
+
+
+def ask(channel, instruction):
+    """The answer, without its payload."""
+    os.write(channel, instruction)
+    head, _, payload = os.read(channel, 1 << 20).partition(b"\n")
+    answer = json.loads(head)
+    if answer["status"] != "ok":
+        raise SystemExit(f"{instruction.decode().strip()}: {head.decode()}")
+    left = answer.get("payload_bytes", 0) - len(payload)
+    while left > 0:
+        left -= len(os.read(channel, 1 << 20))
+    return answer
+
+
+def timed(times, call):
+    """Milliseconds of a call, as the mean of `times`, and its last result."""
+    began = time.perf_counter()
+    for _ in range(times):
+        result = call()
+    return (time.perf_counter() - began) * 1000 / times, result
+
+
+def measure(kind, channels, mount, rounds):
+    name, instruction, foreign, number = kind
+    text = json.dumps(instruction).encode() + b"\n"
+    path = mount / instruction["file"]
+    environment = {**os.environ, "LC_ALL": "C"}
+    run = lambda: subprocess.run([*foreign, path], capture_output=True, env=environment).stdout
+    times = {who: [] for who in [*channels, "foreign"]}
+    for _ in range(rounds):
+        for who, channel in channels.items():
+            took, answer = timed(5, lambda: ask(channel, text))
+            times[who].append(took)
+        took, output = timed(1, run)
+        times["foreign"].append(took)
+    if number is None:
+        found, expected = answer["checksum"], output.decode().split()[0]
+    else:
+        found, expected = number(answer), output.count(b"\n")
+    if found != expected:
+        raise SystemExit(f"{name}: the engine found {found}, {foreign[0]} {expected}")
+    return {who: statistics.median(all) for who, all in times.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--frit", default=ROOT / "target/dist/frit", help="the program")
+    parser.add_argument("--against", help="another build of it")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the median counts")
+    parser.add_argument("--directory", default="/dev/shm", help="directory on tmpfs for the images")
+    args = parser.parse_args()
+    builds = {"frit": args.frit, **({"against": args.against} if args.against else {})}
+    columns = ["ms", "foreign ms", "foreign / frit", *(["against ms", "frit / against"] if args.against else [])]
+    with tempfile.TemporaryDirectory(dir=args.directory) as directory, contextlib.ExitStack() as stack:
+        places = {who: stack.enter_context(mounted(frit, pathlib.Path(directory) / who)) for who, frit in builds.items()}
+        channels = {who: channel for who, (_, channel) in places.items()}
+        print("  ".join([f"{'instruction':<22}", f"{'program':<8}", *(f"{column:>14}" for column in columns)]))
+        for kind in KINDS:
+            found = measure(kind, channels, places["frit"][0], args.rounds)
+            cells = [found["frit"], found["foreign"], found["foreign"] / found["frit"]]
+            if args.against:
+                cells += [found["against"], found["frit"] / found["against"]]
+            print("  ".join([f"{kind[0]:<22}", f"{kind[2][0]:<8}", *(f"{cell:14.2f}" for cell in cells)]), flush=True)
+    print(f"{LINES * len(LINE) / 1e6:.1f} MB of text, {RECORDS} records; both sides find the same.")
+
+
+if __name__ == "__main__":
+    main()
