@@ -24,6 +24,7 @@ pub struct NestedLayer<S: Sink> {
     traffic: Traffic,
     /// Hints of the host's writes.
     hints: Hints,
+    has_bytes: bool,
 }
 
 /// The layer, as its upper layer reaches it.
@@ -51,7 +52,15 @@ impl<S: Sink + 'static> NestedLayer<S> {
     #[must_use]
     pub fn new(name: &str, number: u16, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
         let layer = LayerAccess::Direct(layer);
-        NestedLayer { name: name.into(), number, layer, traffic: Traffic::default(), hints: Hints::NONE }
+        let (traffic, hints) = (Traffic::default(), Hints::NONE);
+        NestedLayer { name: name.into(), number, layer, traffic, hints, has_bytes: true }
+    }
+
+    /// Gives the layer lengths only, since its media store no bytes. An upper layer has bytes also then: those of its
+    /// metadata.
+    #[must_use]
+    pub fn without_bytes(self) -> NestedLayer<S> {
+        NestedLayer { has_bytes: false, ..self }
     }
 
     /// Calls the layer, behind its lock if it has one.
@@ -146,6 +155,10 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Read, cause, u64::from(into.len()));
+        if !self.has_bytes {
+            into.zero();
+            into = ReadTarget::Len(into.len());
+        }
         if let (Some(locked), ReadTarget::Bytes(bytes)) = (self.locked(), &mut into) {
             return locked.read(at, bytes).map(|()| after);
         }
@@ -164,6 +177,7 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
+        let data = if self.has_bytes { data } else { WriteData::Len(data.len()) };
         // What the upper layer writes for itself is not data of the host.
         let hints = if cause == Cause::Host { self.hints } else { Hints::NONE };
         if let (Some(locked), WriteData::Bytes(bytes)) = (self.locked(), data) {

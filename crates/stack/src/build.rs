@@ -285,7 +285,10 @@ impl Builder<'_> {
                     let built = self.build_layer(i, stores, hardware)?;
                     // A stack file of 1 MiB cannot have more layers.
                     let number = u16::try_from(i).unwrap_or(u16::MAX);
-                    let layer = NestedLayer::new(&stack.layers[i].name, number, built);
+                    let mut layer = NestedLayer::new(&stack.layers[i].name, number, built);
+                    if !<B::Store as Store>::STORES_BYTES {
+                        layer = layer.without_bytes();
+                    }
                     Ok(Box::new(layer) as Box<dyn BlockDevice<S>>)
                 }
                 Below::Medium(i) => {

@@ -2,6 +2,7 @@
 //! the summary and the identity of a tree have all of its layers.
 
 use crate::errors::told_as;
+use frit_core::{Hints, ReadTarget, Sector, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack};
 
 /// Two flash devices, a memory and a disk.
@@ -144,6 +145,26 @@ fn lists_of_devices_and_sizes_that_do_not_fit_are_refused() {
 
 const HALO: &str =
     "[cache]\npcm = \"front\"\ndisk = \"far\"\n[far]\nkind = \"delay\"\ndevice = \"a\"\nread_us = 5\n";
+
+/// A simulation has no bytes, but the metadata of a mirror and of a map have some.
+#[test]
+fn metadata_reach_layers_whose_media_store_no_bytes() {
+    let pcm = "[media.memory]\nprofile = \"pcm-p8p-2016\"\nchip_bytes = \"256K\"\n";
+    let fused = "[fused]\nkind = \"hfsl\"\nnand = \"nand-b\"\npcm = \"memory\"\n";
+    let cached = "[cached]\nkind = \"cache\"\npolicy = \"halo\"\npcm = \"front\"\ndisk = \"hdd\"\n";
+    let mirror = "[top]\nkind = \"mirror\"\ndevices = [\"a\", \"fused\", \"cached\"]\n";
+    for over in ["", "[over]\nkind = \"thin\"\ndevice = \"top\"\nsize = \"8M\"\n"] {
+        let text = tree(&format!("{pcm}{fused}{cached}{mirror}{over}"));
+        let mut built = Stack::parse("t", &text, &[]).unwrap().build_untimed(&Bytes::None).unwrap();
+        let mut sink = UntimedSink::new();
+        for at in 0..200 {
+            let at = Sector(at * 37 % 8192);
+            built.layer.write(&mut sink, at, WriteData::Len(512), Hints::NONE).unwrap();
+            built.layer.read(&mut sink, at, ReadTarget::Len(4096), Hints::NONE).unwrap();
+            built.layer.flush(&mut sink).unwrap();
+        }
+    }
+}
 
 #[test]
 fn a_tree_is_summarized_from_its_top() {
