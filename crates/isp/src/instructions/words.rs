@@ -108,7 +108,10 @@ struct Search {
 }
 
 struct Found {
-    words: Vec<(u64, Vec<u64>)>,
+    /// Number of occurrences of each word.
+    counts: Vec<u64>,
+    /// First positions of each word.
+    positions: Vec<Vec<u64>>,
     role: Role,
     /// Number of positions of each word for which there is memory.
     max: usize,
@@ -119,21 +122,10 @@ struct Found {
 }
 
 impl Found {
-    /// Adds an occurrence of which the position is known.
-    #[inline]
-    fn add(&mut self, word: usize, at: u64, wanted: u64) {
-        let count = self.words[word].0;
-        if count < wanted {
-            self.keep(word, at);
-        }
-        self.words[word].0 = count + 1;
-    }
-
-    /// Keeps a position. It is no part of the loop over all occurrences, which would take half as long again with it.
+    /// Keeps a position. Few occurrences have one that is kept.
     #[cold]
-    #[inline(never)]
     fn keep(&mut self, word: usize, at: u64) {
-        let positions = &mut self.words[word].1;
+        let positions = &mut self.positions[word];
         if positions.len() >= self.max {
             self.overflow = true;
         } else if let Err(failure) = self.charge.push(positions, at) {
@@ -160,32 +152,45 @@ impl Operation for Search {
     fn begin(&self, begin: Begin) -> Found {
         let number = self.words.words.len();
         let max = begin.memory / size_of::<u64>() / number;
-        let (words, charge) = (vec![(0, Vec::new()); number], begin.account.charge());
-        Found { words, role: begin.role, max, overflow: false, charge, refused: None }
+        let (counts, positions) = (vec![0; number], vec![Vec::new(); number]);
+        let charge = begin.account.charge();
+        Found { counts, positions, role: begin.role, max, overflow: false, charge, refused: None }
     }
 
     fn view(&self, found: &mut Found, view: View<'_>) -> Result<Flow, Failure> {
         let wanted = self.words.positions as u64;
-        self.searcher
-            .search(view.bytes, view.starts, |word, at| found.add(word, view.at + at as u64, wanted));
+        let mut counts = std::mem::take(&mut found.counts);
+        if counts.iter().all(|count| *count >= wanted) {
+            // Most views: it takes two thirds of the time of the other search.
+            self.searcher.search(view.bytes, view.starts, |word, _| counts[word] += 1);
+        } else {
+            self.searcher.search(view.bytes, view.starts, |word, at| {
+                if counts[word] < wanted {
+                    found.keep(word, view.at + at as u64);
+                }
+                counts[word] += 1;
+            });
+        }
+        found.counts = counts;
         found.check()?;
         Ok(if found.overflow && found.role == Role::Part { Flow::Overflow } else { Flow::Continue })
     }
 
     fn merge(&self, total: &mut Found, next: Found) -> Result<Flow, Failure> {
-        for (word, (more, positions)) in next.words.into_iter().enumerate() {
-            let count = total.words[word].0 + more;
-            for at in positions {
-                total.add(word, at, self.words.positions as u64);
+        for (word, (more, positions)) in next.counts.into_iter().zip(next.positions).enumerate() {
+            let wanted = (self.words.positions as u64).saturating_sub(total.counts[word]);
+            for at in positions.into_iter().take(usize::try_from(wanted).unwrap_or(usize::MAX)) {
+                total.keep(word, at);
             }
-            total.words[word].0 = count;
+            total.counts[word] += more;
         }
         total.check()?;
         Ok(Flow::Continue)
     }
 
     fn finish(&self, total: Found) -> Result<Finished, Failure> {
-        let words = self.words.words.iter().cloned().zip(total.words);
+        let found = total.counts.into_iter().zip(total.positions);
+        let words = self.words.words.iter().cloned().zip(found);
         let words = words.map(|(word, (count, positions))| WordAnswer { word, count, positions }).collect();
         Ok(Finished::new(Answer::Words(WordsAnswer { words }), total.overflow, total.charge))
     }
