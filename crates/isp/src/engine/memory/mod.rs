@@ -28,8 +28,9 @@ const THREADS_BYTES: u64 = 64 << 20;
 /// Size in bytes from which the memory of a list comes from the kernel at once, and not in pieces that the allocator
 /// keeps. glibc does so above 32 MiB in any case (mallopt(3), `M_MMAP_THRESHOLD`). Pages that are not used take no memory.
 const LARGE_BYTES: usize = 33 << 20;
-/// Size in bytes up to which a list grows by doubling.
-const SMALL_BYTES: usize = 512 << 10;
+/// Size in bytes up to which a list grows by doubling: more than the results of a view have. New pages for each view
+/// take longer than a search that finds all lines.
+const SMALL_BYTES: usize = 2 << 20;
 /// Bytes that are counted at a time, unless less is in use than this.
 const STEP_BYTES: u64 = 64 << 10;
 /// Bytes that are counted at least.
