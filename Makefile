@@ -9,7 +9,7 @@ DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients wasm-target programs build dist demo test lint deny docs results unit guide test-peers test-s3 objects-live explore damage bench stress trees conform clean
+.PHONY: help toolchain clients wasm-target programs build dist demo test lint deny docs results unit golden guide test-peers test-s3 objects-live explore damage bench stress trees conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -96,6 +96,9 @@ test-peers: toolchain ## hit counts of eviction policies beside libCacheSim's, f
 
 test-s3: toolchain ## stores of objects on a real S3 server (versitygw, installed with Go into target/tools); skipped without Go
 	CARGO="$(CARGO)" scripts/test-s3.sh
+
+golden: toolchain ## reports of all built-in stacks as they were recorded; RECORD=1 records those of this program
+	$(CARGO) test --workspace --locked --test all -- --ignored golden::all
 
 explore: toolchain clients ## an hour of the tests with fresh seeds, each round in another order (docs/design/testing.md)
 	scripts/explore.sh --minutes 60

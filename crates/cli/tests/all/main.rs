@@ -18,6 +18,7 @@ mod direct;
 mod disk;
 mod drive_models;
 mod fs_sim;
+mod golden;
 mod halo_model;
 mod hfsl_models;
 mod hfsl_pcm_models;
