@@ -112,7 +112,7 @@ fn run_all(cases: &[Case], each: impl Fn(&Case, Value) + Sync) {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+        for _ in 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
             scope.spawn(work);
         }
     });

@@ -270,6 +270,7 @@ pub(super) struct MountedPart {
     pub(super) root: PathBuf,
     /// On what something else is mounted.
     pub(super) covered: Vec<PathBuf>,
+    pub(super) is_read_only: bool,
 }
 
 /// Returns the mounts of a device in a list of mounts, without those of removed directories, and the numbers of all
@@ -289,7 +290,8 @@ pub(super) fn parts_in(list: &str, device: &str) -> Option<(Vec<MountedPart>, Ve
         let (root, at) = (unescape(part.root), unescape(part.directory));
         let on = mounted_on.get(part.id).into_iter().flatten();
         let below = on.map(|directory| Some(root.join(unescape(directory).strip_prefix(&at).ok()?)));
-        Some(MountedPart { id: part.id.parse().ok()?, covered: below.collect::<Option<_>>()?, root })
+        let (id, covered) = (part.id.parse().ok()?, below.collect::<Option<_>>()?);
+        Some(MountedPart { id, root, covered, is_read_only: part.is_read_only })
     };
     let of_device = lines.iter().filter(|line| line.device == device && !is_removed(line.root));
     let parts = of_device.map(part).collect::<Option<_>>()?;
@@ -319,6 +321,8 @@ struct Line<'a> {
     root: &'a str,
     /// Where it is mounted, escaped.
     directory: &'a str,
+    /// Of the mount, and not of the file system, which other mounts have in common with it.
+    is_read_only: bool,
     kind: &'a str,
     /// Source, escaped.
     source: &'a str,
@@ -331,8 +335,9 @@ impl<'a> Line<'a> {
         let (mut before, mut after) = (before.split(' '), after.split(' '));
         let (id, parent, device) = (before.next()?, before.next()?, before.next()?);
         let (root, directory) = (before.next()?, before.next()?);
+        let is_read_only = before.next()?.split(',').any(|option| option == "ro");
         let (kind, source) = (after.next()?, after.next()?);
-        Some(Self { id, parent, device, root, directory, kind, source })
+        Some(Self { id, parent, device, root, directory, is_read_only, kind, source })
     }
 }
 
@@ -411,7 +416,7 @@ mod tests {
             line(40, 22, "0:50", "/", "/mnt"),
             line(41, 40, "0:51", "/", r"/mnt/a\040b/c"),
             line(42, 41, "0:52", "/", r"/mnt/a\040b/c/below"),
-            line(43, 22, "0:50", "/pub", "/srv/pub"),
+            line(43, 22, "0:50", "/pub", "/srv/pub").replace(" rw shared", " nosuid,ro shared"),
             line(44, 43, "0:50", "/pub/x", "/srv/pub/x"),
             line(45, 40, "0:53", "/", "/mnt/gone//deleted"),
             line(46, 22, "0:50", "/old//deleted", "/srv/old"),
@@ -422,6 +427,7 @@ mod tests {
             id,
             root: root.into(),
             covered: covered.iter().map(PathBuf::from).collect(),
+            is_read_only: id == 43,
         };
         let expected =
             vec![part(40, "/", &["/a b/c"]), part(43, "/pub", &["/pub/x", "/pub/"]), part(44, "/pub/x", &[])];

@@ -60,7 +60,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
         let killpriv = Arc::new(KillprivCache::new());
         let engine_kernel = Arc::clone(&kernel);
-        let commands = CommandFiles::start(engine_kernel, Arc::clone(&killpriv), options)?;
+        let commands = CommandFiles::new(engine_kernel, Arc::clone(&killpriv), options);
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
@@ -242,9 +242,8 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     ) {
         let Some(mode) = rename_mode(flags) else { return reply.error(Errno::EINVAL) };
         let (from, to) = ((ino(dir), name.as_bytes()), (ino(new_dir), new_name.as_bytes()));
-        self.commands.renames().during(&*self.files, from, to, mode, || {
-            reply::empty(reply, self.files.rename(&caller(request), from, to, mode));
-        });
+        let rename = || self.files.rename(&caller(request), from, to, mode);
+        self.commands.renames().during(request.pid(), [from, to], rename, |done| reply::empty(reply, done));
     }
 
     fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {

@@ -604,42 +604,75 @@ except OSError as e: print(e)
     a.m.stop();
 }
 
-/// The path of what is covered is resolved while others exchange a directory in it.
+/// The path of what is covered is resolved while others exchange a name in it.
 #[test]
-fn an_exchange_of_directories_shows_nothing_that_is_covered() {
+fn an_exchange_of_names_shows_nothing_that_is_covered() {
     let Some(a) = Attacked::new() else { return };
-    fs::create_dir_all(a.m.path("a/x")).unwrap();
-    fs::create_dir_all(a.m.path("b/x")).unwrap();
-    fs::write(a.m.path("a/x/file"), "a secret word\n").unwrap();
+    for (directory, text) in [("a/x", "a secret word\n"), ("b/x", "nothing\n")] {
+        fs::create_dir_all(a.m.path(directory)).unwrap();
+        fs::write(a.m.path(&format!("{directory}/file")), text).unwrap();
+    }
+    fs::hard_link(a.m.path("a/x/file"), a.m.path("link")).unwrap();
+    // The kernel renames nothing on which something is mounted in the namespace of the one who renames it.
     let script = r#"
-import ctypes, fcntl, os, struct, threading, time
-libc, end, found, refused, exchanged = ctypes.CDLL(None), time.time() + 4, 0, 0, 0
-def exchange():
-    global exchanged
-    while time.time() < end:
-        exchanged += not libc.renameat2(-100, b"a", -100, b"b", 2)
-for i in range(2): threading.Thread(target=exchange).start()
+import fcntl, os, subprocess, sys, time
+outside, one, other, *asked = sys.argv[1:]
+exchange = "import ctypes, time\nlibc, end = ctypes.CDLL(None), time.time() + 3\n" \
+    "while time.time() < end: assert not libc.renameat2(-100, b'%s', -100, b'%s', 2); time.sleep(0.00002)"
+exchanging = subprocess.Popen(["nsenter", "-t", outside, "-m", "--wd=" + os.environ["M"], "python3", "-c", exchange % (one, other)])
+end, found, refused = time.time() + 3, 0, 0
 while time.time() < end:
-    for name in "ab":
+    for name in asked:
+        # What is covered when it is opened stays so.
+        fd = os.open(".isp", os.O_RDWR)
         try:
-            # What is covered when it is opened stays so.
-            fd = os.open(".isp", os.O_RDWR)
-        except BlockingIOError: continue
-        try:
-            fcntl.ioctl(fd, 0x40044675, struct.pack("I", 0))
-            os.write(fd, b'{"words": ["secret"], "file": "%s/x/file"}' % name.encode())
+            fcntl.ioctl(fd, 0x40044675, bytes(4))
+            os.write(fd, b'{"words": ["secret"], "file": "%s"}' % name.encode())
             if b'"count":1' in os.read(fd, 1 << 16): found += 1
             else: refused += 1
-        except BlockingIOError: pass
+        except BlockingIOError: refused += 1
         finally: os.close(fd)
-print("found", found, "refused", refused > 0, "exchanged", exchanged > 0)
+assert not exchanging.wait()
+print("found", found, "refused", refused > 0)
 "#;
-    let script = format!("python3 -c '{}'", script.replace('\'', "'\\''"));
-    assert_eq!(
-        in_own_namespace(&a, &format!("mount -t tmpfs none a/x; {script}")).trim(),
-        "found 0 refused True exchanged True"
-    );
-    let said = in_own_namespace(&a, &script);
-    assert!(!said.contains("found 0"), "without the mount: {said}");
+    let script = format!("python3 -c '{}' {}", script.replace('\'', "'\\''"), std::process::id());
+    for (cover, names) in [
+        ("mount -t tmpfs none a/x", "a b a/x/file b/x/file"),
+        ("mount --bind /dev/null a/x/file", "a/x/file b/x/file a/x/file b/x/file"),
+        ("mount --bind /dev/null a/x/file", "a b link"),
+    ] {
+        let said = in_own_namespace(&a, &format!("export M=\"$M\"; {cover}; {script} {names}"));
+        assert_eq!(said.trim(), "found 0 refused True", "{cover}, {names}");
+        let said = in_own_namespace(&a, &format!("export M=\"$M\"; {script} {names}"));
+        assert!(said.contains("found ") && !said.contains("found 0"), "without the mount: {said}");
+    }
+    a.m.stop();
+}
+
+#[test]
+fn a_copy_writes_for_nobody_who_sees_a_read_only_mount() {
+    let Some(a) = Attacked::new() else { return };
+    fs::write(a.m.path("to"), "before\n").unwrap();
+    let script = r#"
+import ctypes, fcntl, os, subprocess, sys
+how, fd = sys.argv[1], os.open(".isp", os.O_RDWR)
+fcntl.ioctl(fd, 0x40044675, bytes(4))
+def read_only():
+    libc = ctypes.CDLL(None)
+    assert not libc.unshare(0x20000) and not libc.mount(None, b"/", None, 0x44000, None)
+    assert not libc.mount(None, os.getcwd().encode(), None, 0x1021, None)
+if how == "read-only": read_only()
+for text in b'{"words": ["secret"], "file": "public"}', b'{"copy": {"regex": "."}, "file": "public", "to": "to"}':
+    os.write(fd, text)
+    print(os.read(fd, 1 << 16).decode())
+"#;
+    let quoted = script.replace('\'', "'\\''");
+    for (how, expected) in
+        [("read-only", "the mount is read-only for an author"), ("as it is", r#""records":"#)]
+    {
+        let said = in_own_namespace(&a, &format!("python3 -c '{quoted}' '{how}'"));
+        assert!(said.contains(FOUND) && said.contains(expected), "{how}: {said}");
+        assert_eq!(fs::read(a.m.path("to")).unwrap() == b"before\n", how == "read-only");
+    }
     a.m.stop();
 }

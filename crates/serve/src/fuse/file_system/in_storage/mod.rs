@@ -2,9 +2,9 @@
 
 mod admission;
 mod contents;
-mod directory_renames;
 mod open_command;
 mod opener;
+mod renames;
 mod resolver;
 mod views;
 mod waiting_reads;

@@ -1,8 +1,8 @@
 //! Open command files, each with a channel to the engine.
 
 use super::admission::{Admission, Turn, Waiting};
-use super::directory_renames::DirectoryRenames;
 use super::opener::{Opener, OpenerProcesses};
+use super::renames::Renames;
 use super::resolver::CallerFiles;
 use super::views::{View, Views};
 use super::waiting_reads::{WaitingRead, WaitingReads};
@@ -21,7 +21,6 @@ use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -73,16 +72,13 @@ const ALWAYS: PollEvents =
 
 impl CommandFiles {
     /// Creates an empty set for a file system that is about to be mounted.
-    ///
-    /// # Errors
-    /// A thread cannot be started.
-    pub(in crate::fuse::file_system) fn start(
+    pub(in crate::fuse::file_system) fn new(
         kernel: Arc<OnceLock<Kernel>>,
         killpriv: Arc<KillprivCache>,
         options: &MountOptions,
-    ) -> io::Result<CommandFiles> {
-        Ok(CommandFiles {
-            views: Views::start(Arc::clone(&kernel))?,
+    ) -> CommandFiles {
+        CommandFiles {
+            views: Views::new(Arc::clone(&kernel)),
             foreground: Arc::default(),
             kernel,
             killpriv,
@@ -95,7 +91,7 @@ impl CommandFiles {
             open: Mutex::default(),
             next: AtomicU64::new(HANDLES_FROM),
             waiting: Arc::default(),
-        })
+        }
     }
 
     /// Sets the device of the file system in lists of mounts. Must be called when it is mounted, or is not.
@@ -103,8 +99,8 @@ impl CommandFiles {
         self.views.set_device(device);
     }
 
-    /// Renames of directories, with which lists of mounts change.
-    pub(in crate::fuse::file_system) fn renames(&self) -> &DirectoryRenames {
+    /// Renames, with which paths in lists of mounts change.
+    pub(in crate::fuse::file_system) fn renames(&self) -> &Renames {
         &self.views.renames
     }
 
@@ -199,8 +195,8 @@ impl CommandFiles {
             commands.check_user(&sender)?;
             let open = commands.get(handle)?;
             let directory = files.command_directory(open.ino)?;
-            let covered = commands.views.covered_on_mount(&*files, thread, open.ino, directory)?;
-            open.opener.begin(&sender, shared, &covered)
+            let limits = commands.views.limits_on_mount(&*files, thread, open.ino, directory)?;
+            open.opener.begin(&sender, shared, &limits)
         };
         self.in_turn(request, move |turn| match turn {
             Turn::Interrupted => reply.error(Errno::EINTR),
@@ -318,14 +314,14 @@ impl CommandFiles {
         self.check_user(&sender)?;
         let view = view.map_or_else(|| self.views.of(&**files, request.pid()), Ok)?;
         let directory = files.command_directory(open.ino)?;
-        let covered = view.covered_below(&**files, directory)?;
+        let limits = view.limits_below(&**files, directory)?;
         let has_rest = || open.channel.has_incomplete();
-        let written = open.opener.write((&sender, &covered), has_rest, |authors, covered| {
+        let written = open.opener.write((&sender, &limits), has_rest, |authors, limits| {
             let resolver = CallerFiles {
                 files: Arc::clone(files),
                 directory,
                 authors: authors.into(),
-                covered,
+                limits,
                 thread: request.pid(),
                 killpriv: Arc::clone(&self.killpriv),
                 writeback: self.writeback,

@@ -7,8 +7,9 @@
 //! had when it opened the file and that each author of its bytes has now. docs/design/security.md gives the
 //! reasons.
 
+use super::views::MountLimits;
 use crate::fuse::file_system::requester::{Credentials, Sender};
-use frit_fs::{Error, Ino, Result};
+use frit_fs::{Error, Result};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -89,18 +90,10 @@ pub(super) struct Opener {
 struct Authors {
     /// Those that do not have the rights of the opener.
     others: Vec<Credentials>,
-    /// Inodes that other mounts cover for one of all authors, in ascending order.
-    covered: Vec<Ino>,
-    /// The same for those who began instructions.
-    covered_for_opener: Vec<Ino>,
-}
-
-impl Authors {
-    fn cover(&mut self, inodes: &[Ino]) {
-        self.covered.extend(inodes);
-        self.covered.sort_unstable();
-        self.covered.dedup();
-    }
+    /// Limits of the mounts of all authors.
+    limits: MountLimits,
+    /// The same of those who began instructions.
+    limits_of_opener: MountLimits,
 }
 
 impl Opener {
@@ -118,34 +111,34 @@ impl Opener {
         sender.process == self.process.number && self.process.is_running()
     }
 
-    /// Lets the opener give instructions, and if `shared` all others that have the descriptor. Other mounts cover
-    /// `covered` on the mount through which the file was opened.
+    /// Lets the opener give instructions, and if `shared` all others that have the descriptor. `limits` are those of the
+    /// mount through which the file was opened.
     ///
     /// # Errors
     /// The sender neither is the opener nor has its rights, with which it could open the file itself.
-    pub(super) fn begin(&self, sender: &Sender, shared: bool, covered: &[Ino]) -> Result<()> {
+    pub(super) fn begin(&self, sender: &Sender, shared: bool, limits: &MountLimits) -> Result<()> {
         if !self.is_process_of(sender) && !self.rights.are_known_to_equal(&sender.rights) {
             return Err(Error::NotPermitted);
         }
         let mut authors = self.authors.lock();
-        authors.covered_for_opener.extend(covered);
-        authors.cover(covered);
+        authors.limits_of_opener.add(limits);
+        authors.limits.add(limits);
         drop(authors);
         *self.begun.lock() = if shared { Begun::Shared } else { Begun::Own };
         Ok(())
     }
 
-    /// Executes `write` for a sender, with the opener and the authors of the instructions, and with what other mounts
-    /// cover for one of them: for the sender, `covered`. `has_rest` tells if the channel has an instruction that is not
+    /// Executes `write` for a sender, with the opener and the authors of the instructions, and with the limits of the
+    /// mounts of all of them: for the sender, `limits`. `has_rest` tells if the channel has an instruction that is not
     /// complete.
     ///
     /// # Errors
     /// The sender may give no instructions, or the instruction has too many authors.
     pub(super) fn write<T>(
         &self,
-        (sender, covered): (&Sender, &[Ino]),
+        (sender, limits): (&Sender, &MountLimits),
         has_rest: impl Fn() -> bool,
-        write: impl FnOnce(Vec<Credentials>, Vec<Ino>) -> T,
+        write: impl FnOnce(Vec<Credentials>, MountLimits) -> T,
     ) -> Result<T> {
         let may_write = match *self.begun.lock() {
             Begun::No => false,
@@ -159,7 +152,7 @@ impl Opener {
         let mut authors = self.authors.lock();
         if !has_rest() {
             authors.others.clear();
-            authors.covered = authors.covered_for_opener.clone();
+            authors.limits = authors.limits_of_opener.clone();
         }
         if sender.rights != self.rights && !authors.others.contains(&sender.rights) {
             if authors.others.len() >= AUTHORS_MAX {
@@ -167,8 +160,8 @@ impl Opener {
             }
             authors.others.push(sender.rights.clone());
         }
-        authors.cover(covered);
+        authors.limits.add(limits);
         let all = std::iter::once(&self.rights).chain(&authors.others).cloned().collect();
-        Ok(write(all, authors.covered.clone()))
+        Ok(write(all, authors.limits.clone()))
     }
 }

@@ -1,6 +1,7 @@
 //! Files of instructions, found with the rights that all authors of an instruction have.
 
 use super::contents::{EngineContents, MountedDestination};
+use super::views::MountLimits;
 use crate::fuse::file_system::killpriv::KillprivCache;
 use crate::fuse::file_system::requester::{self, Credentials};
 use frit_fs::{
@@ -21,8 +22,8 @@ pub(super) struct CallerFiles<F> {
     pub(super) directory: Ino,
     /// Authors of the instructions, the opener of the command file first; permissions are checked here, of each.
     pub(super) authors: Arc<[Credentials]>,
-    /// Inodes that other mounts cover, for the opener or for the writer.
-    pub(super) covered: Vec<Ino>,
+    /// Limits of the mounts of the authors.
+    pub(super) limits: MountLimits,
     /// Thread that wrote the instructions.
     pub(super) thread: u32,
     pub(super) killpriv: Arc<KillprivCache>,
@@ -83,8 +84,10 @@ impl<F: InStorage> CallerFiles<F> {
             Target::Name(path) => {
                 let path = path.as_os_str().as_bytes();
                 let found = match writes {
-                    true => self.files.resolve_target_below(caller, self.directory, path, &self.covered),
-                    false => self.files.resolve_below(caller, self.directory, path, &self.covered),
+                    true => {
+                        self.files.resolve_target_below(caller, self.directory, path, &self.limits.covered)
+                    }
+                    false => self.files.resolve_below(caller, self.directory, path, &self.limits.covered),
                 };
                 found.map_err(resolve_error)?
             }
@@ -98,7 +101,7 @@ impl<F: InStorage> CallerFiles<F> {
     /// permissions of the directories on the path, and show files whose names the caller may not list.
     fn named_here(&self, caller: &Caller, wanted: Ino, writes: bool) -> Result<Attr, ResolveError> {
         self.files.check_listing(caller, self.directory).map_err(resolve_error)?;
-        if self.covered.contains(&wanted) {
+        if self.limits.covered.contains(&wanted) {
             return Err(resolve_error(Error::Covered));
         }
         let mut name = None;
@@ -110,7 +113,8 @@ impl<F: InStorage> CallerFiles<F> {
         });
         match name {
             Some(name) if writes => {
-                let found = self.files.resolve_target_below(caller, self.directory, &name, &self.covered);
+                let found =
+                    self.files.resolve_target_below(caller, self.directory, &name, &self.limits.covered);
                 found.map_err(resolve_error)
             }
             Some(name) => self.files.lookup(caller, self.directory, &name).map_err(resolve_error),
@@ -131,6 +135,13 @@ impl<F: InStorage + 'static> Resolver for CallerFiles<F> {
             return Err(ResolveError::Invalid(
                 "a mount with --writeback allows no copy, because the kernel has sizes and contents of files that \
                  it has not written yet; mount without --writeback, or unmount and use frit isp run --image"
+                    .into(),
+            ));
+        }
+        if self.limits.is_read_only {
+            return Err(ResolveError::Refused(
+                "the mount is read-only for an author of the instruction; a copy needs a mount on which each of them \
+                 can write"
                     .into(),
             ));
         }

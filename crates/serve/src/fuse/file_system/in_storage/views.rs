@@ -6,31 +6,60 @@
 //! is read-only. The kernel's list of mounts (proc(5)) tells the paths of what is covered. They are resolved to
 //! inodes, through which no instruction leads.
 //!
-//! A path says nothing while a directory in it gets another name: the file system has renamed it, and the kernel
-//! has not yet ([`DirectoryRenames`]). Then nothing leads through the renamed directories.
+//! A path says nothing while one of its names is renamed: the file system has done it, and the kernel has not yet
+//! ([`Renames`]). Then the list is read again.
 
-use super::directory_renames::{DirectoryRenames, Name};
+use super::renames::{NameNumber, Renames};
 use crate::fuse::mounts::{MountedPart, ascii, parts_in};
 use frit_fs::{Caller, Error, FileSystem, Ino, Result};
 use frit_fuse::Kernel;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-/// Length of the list of mounts of another namespace that is read, in bytes: tens of thousands of mounts.
-const LIST_BYTES_MAX: u64 = 8 << 20;
+/// Length of the list of mounts of another namespace that is read, in bytes: some 8000 mounts, which the kernel prints in
+/// about 20 ms.
+const LIST_BYTES_MAX: u64 = 1 << 20;
 
 /// Number of open files of a process among which its command file is looked for.
 const FILES_MAX: usize = 65_536;
 
 /// Attempts to read a list of mounts that does not change meanwhile.
 const ATTEMPTS: u32 = 10;
+
+/// Time in which the kernel has usually done a rename.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What the mounts that somebody sees allow to instructions.
+#[derive(Clone, Default, Debug)]
+pub(super) struct MountLimits {
+    /// Inodes on which something else is mounted, in ascending order. Nothing leads through them.
+    pub(super) covered: Vec<Ino>,
+    /// Nothing can be written.
+    pub(super) is_read_only: bool,
+}
+
+impl MountLimits {
+    fn new(covered: impl Iterator<Item = Ino>, is_read_only: bool) -> MountLimits {
+        let mut covered: Vec<_> = covered.collect();
+        covered.sort_unstable();
+        covered.dedup();
+        MountLimits { covered, is_read_only }
+    }
+
+    /// Adds the limits of somebody else.
+    pub(super) fn add(&mut self, other: &MountLimits) {
+        let all = self.covered.iter().chain(&other.covered).copied();
+        *self = MountLimits::new(all, self.is_read_only || other.is_read_only);
+    }
+}
 
 /// A part of the file system that is mounted somewhere.
 #[derive(Debug)]
@@ -39,6 +68,7 @@ struct Part {
     root: Ino,
     /// Inodes on which something else is mounted.
     covered: Vec<Ino>,
+    is_read_only: bool,
 }
 
 /// All parts that are mounted in a namespace.
@@ -47,8 +77,6 @@ pub(super) struct View {
     parts: Vec<Part>,
     /// Mounts of the namespace, of all file systems, in ascending order.
     mounts: Vec<u64>,
-    /// Directories that were renamed when the paths were resolved: what is covered may be below.
-    moved: Vec<Ino>,
 }
 
 /// The namespace of this process, with the list of its mounts, which tells when it changes.
@@ -59,11 +87,10 @@ struct Own {
 }
 
 impl Own {
-    /// Returns the view, unless the list has changed since, or it is in doubt.
+    /// Returns the view, unless the list has changed since.
     fn current(own: &mut Option<Own>) -> Option<Arc<View>> {
         // A change is told once.
-        let is_current = |own: &mut Own| !has_changed(&own.list) && !own.view.is_in_doubt();
-        *own = own.take_if(is_current);
+        *own = own.take_if(|own| !has_changed(&own.list));
         own.as_ref().map(|own| Arc::clone(&own.view))
     }
 }
@@ -74,17 +101,13 @@ pub(super) struct Views {
     /// Device in lists of mounts, once it is known. `None`: no list has it.
     device: OnceLock<Option<String>>,
     own: Mutex<Option<Own>>,
-    pub(super) renames: DirectoryRenames,
+    pub(super) renames: Renames,
 }
 
 impl Views {
     /// Creates the views of a file system that is about to be mounted.
-    ///
-    /// # Errors
-    /// The thread for renamed directories cannot be started.
-    pub(super) fn start(kernel: Arc<OnceLock<Kernel>>) -> io::Result<Views> {
-        let renames = DirectoryRenames::start(kernel)?;
-        Ok(Views { device: OnceLock::new(), own: Mutex::default(), renames })
+    pub(super) fn new(kernel: Arc<OnceLock<Kernel>>) -> Views {
+        Views { device: OnceLock::new(), own: Mutex::default(), renames: Renames::new(kernel) }
     }
 
     /// Sets the device in lists of mounts. Instructions that came earlier wait for it.
@@ -92,22 +115,22 @@ impl Views {
         let _ = self.device.set(device.map(str::to_owned));
     }
 
-    /// Returns the inodes that other mounts cover, for a thread that has an open command file: on the mount through
-    /// which it was opened. If the thread has several descriptors of the command file, each of them counts.
+    /// Returns the limits for a thread that has an open command file: those of the mount through which it was opened. If
+    /// the thread has several descriptors of the command file, each of them counts.
     ///
     /// # Errors
-    /// As [`Views::of`] and [`View::covered_below`].
-    pub(super) fn covered_on_mount<F: FileSystem>(
+    /// As [`Views::of`] and [`View::limits_below`].
+    pub(super) fn limits_on_mount<F: FileSystem>(
         &self,
         files: &F,
         thread: u32,
         command: Ino,
         directory: Ino,
-    ) -> Result<Vec<Ino>> {
+    ) -> Result<MountLimits> {
         let view = self.of(files, thread)?;
-        let somewhere = view.covered_below(files, directory)?;
+        let somewhere = view.limits_below(files, directory)?;
         match mounts_of_open(thread, command)? {
-            OpenOn::Mounts(mounts) => view.covered_on(&mounts),
+            OpenOn::Mounts(mounts) => view.limits_on(&mounts),
             // Before Linux 5.14.
             OpenOn::Unknown => Ok(somewhere),
         }
@@ -144,16 +167,15 @@ impl Views {
     fn read<F: FileSystem>(&self, files: &F, path: &Path, bytes_max: u64) -> Result<(File, View)> {
         let Some(device) = self.device.wait() else { return Err(Error::NotPermitted) };
         for _ in 0..ATTEMPTS {
-            let moment = self.renames.now();
+            let finding = self.renames.find();
             let (list, text) = read_list(path, bytes_max)?;
             let mut resolved = Resolved { files, names: HashMap::new() };
-            let view = parts_in(&text, device).and_then(|(parts, mounts)| {
-                let parts = parts.iter().filter_map(|part| resolved.part(part)).collect();
-                let moved = self.renames.moved_since(&moment, |name| resolved.names.contains_key(name))?;
-                Some(View { parts, mounts, moved })
-            });
-            if let Some(view) = view.filter(|_| !has_changed(&list)) {
-                return Ok((list, view));
+            let Some((parts, mounts)) = parts_in(&text, device) else { continue };
+            let parts = parts.iter().filter_map(|part| resolved.part(part)).collect();
+            let names = resolved.names.keys().map(|(parent, name)| self.renames.number((*parent, name)));
+            let names: HashSet<NameNumber> = names.collect();
+            if finding.is_undisturbed(|name| names.contains(&name), PATIENCE) && !has_changed(&list) {
+                return Ok((list, View { parts, mounts }));
             }
         }
         Err(os(path, rustix::io::Errno::AGAIN.into()))
@@ -163,7 +185,7 @@ impl Views {
 /// Names that were looked up, with their inodes.
 struct Resolved<'f, F> {
     files: &'f F,
-    names: HashMap<Name, Option<Ino>>,
+    names: HashMap<(Ino, Vec<u8>), Option<Ino>>,
 }
 
 impl<F: FileSystem> Resolved<'_, F> {
@@ -172,7 +194,7 @@ impl<F: FileSystem> Resolved<'_, F> {
         let root = self.inode(&part.root);
         // A path that does not exist covers nothing: it was removed, which ends what is mounted there.
         let covered = part.covered.iter().filter_map(|path| self.inode(path)).collect();
-        Some(Part { mount: part.id, root: root?, covered })
+        Some(Part { mount: part.id, root: root?, covered, is_read_only: part.is_read_only })
     }
 
     /// Finds the inode of a path, which has no links.
@@ -186,49 +208,47 @@ impl<F: FileSystem> Resolved<'_, F> {
 }
 
 impl View {
-    /// Returns `true` if it has to be determined again.
-    fn is_in_doubt(&self) -> bool {
-        !self.moved.is_empty()
-    }
-
-    /// Returns the inodes that other mounts cover, for instructions in a directory. Their sender may see the directory
-    /// in several mounts, of which each may cover something.
+    /// Returns the limits for instructions in a directory. Their sender may see the directory in several mounts, of which
+    /// each may cover something. Nothing can be written if all of them are read-only.
     ///
     /// # Errors
     /// `NotPermitted`: the directory is seen on no mount.
-    pub(super) fn covered_below<F: FileSystem>(&self, files: &F, directory: Ino) -> Result<Vec<Ino>> {
+    pub(super) fn limits_below<F: FileSystem>(&self, files: &F, directory: Ino) -> Result<MountLimits> {
         let is_whole = self.parts.iter().any(|part| part.root == Ino::ROOT);
-        if is_whole && self.moved.is_empty() && self.parts.iter().all(|part| part.covered.is_empty()) {
-            return Ok(Vec::new());
+        let is_free = |part: &Part| part.covered.is_empty() && !part.is_read_only;
+        if is_whole && self.parts.iter().all(is_free) {
+            return Ok(MountLimits::default());
         }
         let mut path = vec![directory];
         while path.last().is_some_and(|ino| *ino != Ino::ROOT) {
             path.push(files.lookup(&Caller::ROOT, path[path.len() - 1], b"..")?.ino);
         }
         let depth = |part: &Part| path.iter().position(|ino| *ino == part.root);
-        let shows = |part: &Part| {
+        let shows = |part: &&Part| {
             depth(part).is_some_and(|root| !path[..=root].iter().any(|ino| part.covered.contains(ino)))
         };
-        if !self.parts.iter().any(shows) {
+        let mut shown = self.parts.iter().filter(shows).peekable();
+        if shown.peek().is_none() {
             return Err(Error::NotPermitted);
         }
+        let is_read_only = shown.all(|part| part.is_read_only);
         // Also of those that are covered as a whole: the directory may have been found before.
-        Ok(self.covered_in(|part| depth(part).is_some()))
+        Ok(MountLimits::new(self.covered_in(|part| depth(part).is_some()), is_read_only))
     }
 
-    /// Returns what is covered on mounts through which a command file was opened.
-    fn covered_on(&self, mounts: &[u64]) -> Result<Vec<Ino>> {
+    /// Returns the limits on mounts through which a command file was opened.
+    fn limits_on(&self, mounts: &[u64]) -> Result<MountLimits> {
         let is_here = |mount: &u64| self.mounts.binary_search(mount).is_ok();
-        let is_of_part = |mount: &u64| self.parts.iter().any(|part| part.mount == *mount);
-        if !mounts.iter().all(is_here) || !mounts.iter().any(is_of_part) {
+        let mut parts = self.parts.iter().filter(|part| mounts.contains(&part.mount)).peekable();
+        if !mounts.iter().all(is_here) || parts.peek().is_none() {
             return Err(Error::NotPermitted);
         }
-        Ok(self.covered_in(|part| mounts.contains(&part.mount)))
+        let is_read_only = parts.any(|part| part.is_read_only);
+        Ok(MountLimits::new(self.covered_in(|part| mounts.contains(&part.mount)), is_read_only))
     }
 
-    fn covered_in(&self, counts: impl Fn(&Part) -> bool) -> Vec<Ino> {
-        let parts = self.parts.iter().filter(|part| counts(part));
-        parts.flat_map(|part| &part.covered).chain(&self.moved).copied().collect()
+    fn covered_in(&self, counts: impl Fn(&Part) -> bool) -> impl Iterator<Item = Ino> {
+        self.parts.iter().filter(move |part| counts(part)).flat_map(|part| &part.covered).copied()
     }
 }
 
@@ -297,20 +317,6 @@ fn has_changed(list: &File) -> bool {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
-
-    #[test]
-    fn a_view_in_doubt_is_determined_again() {
-        let own = |moved: &[Ino]| {
-            // It never changes, as the list of mounts can while other tests run.
-            let list = tempfile::tempfile().unwrap();
-            let view = View { parts: Vec::new(), mounts: Vec::new(), moved: moved.into() };
-            Some(Own { list, view: Arc::new(view) })
-        };
-        let mut settled = own(&[]);
-        assert!(Own::current(&mut settled).is_some() && Own::current(&mut settled).is_some());
-        let mut in_doubt = own(&[Ino(7)]);
-        assert!(Own::current(&mut in_doubt).is_none() && in_doubt.is_none());
-    }
 
     #[test]
     fn what_has_no_mount_may_have_the_number_of_a_command_file() {
