@@ -57,7 +57,7 @@ impl Writer {
     fn start(uri: &str, offset: u64, size: u64) -> Writer {
         let mut fio = Command::new("fio");
         fio.args(["--name=w", "--ioengine=nbd", "--rw=randwrite", "--bs=4k", "--iodepth=8", "--time_based"])
-            .args(["--runtime=60", "--allow_mounted_write=1"])
+            .args(["--runtime=600", "--allow_mounted_write=1"])
             .args([format!("--uri={uri}"), format!("--offset={offset}"), format!("--size={size}")]);
         let writer = Writer(fio.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         std::thread::sleep(Duration::from_millis(700));

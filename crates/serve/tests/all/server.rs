@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -340,6 +340,19 @@ fn a_recording_that_its_disk_cannot_hold_is_an_error_at_the_end() {
     device.close().unwrap();
 }
 
+/// Waits until each client has written something, also on a busy machine.
+fn wait_for_each(counts: &[AtomicU64; 3], over: &AtomicBool) {
+    let (before, begun) = (counts.each_ref().map(|count| count.load(Ordering::Relaxed)), Instant::now());
+    thread::sleep(Duration::from_millis(250));
+    let goes_on = |(count, before): (&AtomicU64, &u64)| count.load(Ordering::Relaxed) >= before + 30;
+    while !counts.iter().zip(&before).all(goes_on) {
+        // The clients end, or the panic would wait for them.
+        over.store(begun.elapsed() > Duration::from_secs(60), Ordering::Relaxed);
+        assert!(!over.load(Ordering::Relaxed), "a client does not go on");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Restarts the server while clients reconnect and retry, with a volume of PCM and NAND. All
 /// acknowledged writes are complete after each restart.
 #[test]
@@ -348,10 +361,12 @@ fn restarts_under_clients_that_try_again_lose_nothing() {
     let (dir, path) = (served.dir.path().join("volume"), served.socket.clone());
     let Served { dir: keep, mut device, mut server, .. } = served;
     let over = AtomicBool::new(false);
+    // Acknowledged writes of each client.
+    let counts = [const { AtomicU64::new(0) }; 3];
     thread::scope(|s| {
         let writers: Vec<_> = (0..3u64)
             .map(|t| {
-                let (path, over) = (&path, &over);
+                let (path, over, count) = (&path, &over, &counts[t as usize]);
                 s.spawn(move || {
                     let mut acknowledged = [0u64; 64];
                     let mut tried = [0u64; 64];
@@ -371,6 +386,7 @@ fn restarts_under_clients_that_try_again_lose_nothing() {
                         let flags = u16::from(i.is_multiple_of(50));
                         let result = c.write(at, &stamped(block, tried[n]), flags).and_then(|()| {
                             acknowledged[n] = tried[n];
+                            count.fetch_add(1, Ordering::Relaxed);
                             c.read(at, 4096)
                         });
                         match result {
@@ -383,18 +399,17 @@ fn restarts_under_clients_that_try_again_lose_nothing() {
             })
             .collect();
         for _ in 0..3 {
-            thread::sleep(Duration::from_millis(250));
+            wait_for_each(&counts, &over);
             server.take().unwrap().stop(Duration::from_secs(5));
             device.close().unwrap();
             device = common::device(reopen(&dir));
             server = Some(start(&device, &path));
         }
-        thread::sleep(Duration::from_millis(250));
+        wait_for_each(&counts, &over);
         over.store(true, Ordering::Relaxed);
         let mut reader = Client::connect(&path).unwrap();
         for writer in writers {
             let (t, acknowledged, tried) = writer.join().unwrap();
-            assert!(acknowledged.iter().sum::<u64>() > 100, "too few writes");
             for block in 0..64u64 {
                 let seen = version(block, &reader.read((block * 3 + t) * 4096, 4096).unwrap());
                 let n = block as usize;

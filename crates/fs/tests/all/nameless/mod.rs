@@ -328,7 +328,7 @@ fn planted_bugs_are_found() {
         let found = match bug {
             // A sync has to begin at one moment of another thread, which takes longer on a busy machine.
             NamelessBug::FreeBlocksForgotten => {
-                let until = Instant::now() + Duration::from_secs(300);
+                let until = Instant::now() + Duration::from_secs(900);
                 let mut seeds = (0..).take_while(|_| Instant::now() < until);
                 seeds.any(|seed| is_inconsistent(seed, Some(bug.id())))
             }
@@ -372,14 +372,16 @@ fn is_inconsistent(seed: u64, bug: Option<planted::BugId>) -> bool {
         }
     };
     std::thread::scope(|scope| {
-        for thread in 0..THREADS {
+        let change = |thread| {
             scope.spawn(move || {
                 planted::set(bug);
                 changes(thread);
                 planted::set(None);
-            });
-        }
-        for _ in 0..40 {
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(change).collect();
+        // Also on a busy machine, where the threads may begin late.
+        while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             fs.sync().unwrap();
         }
     });
