@@ -338,6 +338,39 @@ mod tests {
         }
     }
 
+    struct Short;
+
+    impl Steps for Short {
+        fn step(&self) -> Step {
+            Step::Finished
+        }
+
+        fn cancel(&self) {}
+
+        fn step_time(&self) -> StepTime {
+            StepTime::Short
+        }
+    }
+
+    #[test]
+    fn a_job_gets_a_thread_although_the_last_one_could_not_start_another() {
+        let pool = Pool::new(Threads::new(1, 0), None, Arc::default(), &Turns::new(1));
+        {
+            let stuck = Instant::now().checked_sub(Duration::from_secs(9));
+            let mut state = pool.state.lock();
+            state.handles = (0..2).map(|_| std::thread::spawn(|| ())).collect();
+            state.begun = vec![stuck; 2];
+        }
+        pool.add(User(0), Arc::new(Short)).unwrap();
+        assert_eq!(pool.state.lock().handles.len(), 3);
+        let end = Instant::now() + Duration::from_secs(60);
+        while !pool.state.lock().jobs.is_empty() {
+            assert!(Instant::now() < end, "no thread has taken it");
+            std::thread::yield_now();
+        }
+        pool.close();
+    }
+
     #[test]
     fn a_user_without_a_thread_gets_one_unless_an_idle_thread_may_take_the_job() {
         let (turns, now, threads) = (Turns::new(1), Instant::now(), Threads::new(1, 0));
