@@ -33,30 +33,63 @@ SAMPLE_MS = 50
 
 FIELDS = ["awk", "-F,"]
 CSV = {"format": "csv", "file": TABLE}
-words = lambda answer: sum(word["count"] for word in answer["words"])
+AGGREGATE = (
+    "NR > 1 { sum[$1] += $2; n[$1]++ } "
+    "END { for (host in sum) printf \"%s %d %.9g\\n\", host, sum[host], sum[host] / n[host] }"
+)
 
-# Kind, instruction, foreign program (which prints one number, or lines to count), and the number of an answer.
+
+def occurrences(answer, _):
+    return sum(word["count"] for word in answer["words"])
+
+
+def positions(answer, _):
+    return answer["words"][0]["count"], answer["words"][0]["positions"]
+
+
+def groups(answer, _):
+    texts = lambda group: f"{group['by'][0]} {group['values'][0]:.0f} {group['values'][1]:.9g}"
+    return sorted(texts(group) for group in answer["groups"])
+
+
+def lines(output):
+    return output.count(b"\n")
+
+
+def first_offsets(output):
+    """Number of occurrences, and the positions of the first 1000 of `grep -b`."""
+    return lines(output), [int(line.split(b":")[0]) for line in output.split(b"\n", 1000)[:1000]]
+
+
+def as_sorted(output):
+    return sorted(output.decode().splitlines())
+
+
+# Kind, instruction, foreign program, what an answer with its payload has found, and what the output of the program has.
 KINDS = [
-    ("words, dense", {"words": ["error", "six"], "file": TEXT}, ["grep", "-o", "-F", "-e", "error", "-e", "six"], words),
-    ("words, none", {"words": ["qqqzz"], "file": TEXT}, ["grep", "-o", "-F", "qqqzz"], words),
-    ("words, positions", {"words": ["error"], "positions": 1000, "file": TEXT}, ["grep", "-o", "-b", "-F", "error"], words),
-    ("regex, dense", {"regex": "^err", "file": TEXT}, ["grep", "-E", "^err"], lambda answer: answer["count"]),
-    ("regex, none", {"regex": "t[wq]oo+ ", "file": TEXT}, ["grep", "-E", "t[wq]oo+ "], lambda answer: answer["count"]),
-    ("filter, none", {"filter": {"regex": "nothing"}, "limit": 10, "file": TEXT}, ["grep", "-E", "nothing"],
-     lambda answer: answer["lines"]),
+    ("words, dense", {"words": ["error", "six"], "file": TEXT},
+     ["grep", "-o", "-F", "-e", "error", "-e", "six"], occurrences, lines),
+    ("words, none", {"words": ["qqqzz"], "file": TEXT}, ["grep", "-o", "-F", "qqqzz"], occurrences, lines),
+    ("words, positions", {"words": ["error"], "positions": 1000, "file": TEXT},
+     ["grep", "-o", "-b", "-F", "error"], positions, first_offsets),
+    ("regex, dense", {"regex": "^err", "file": TEXT}, ["grep", "-E", "^err"], lambda answer, _: answer["count"], lines),
+    ("regex, none", {"regex": "t[wq]oo+ ", "file": TEXT},
+     ["grep", "-E", "t[wq]oo+ "], lambda answer, _: answer["count"], lines),
+    ("filter, none", {"filter": {"regex": "nothing"}, "limit": 10, "file": TEXT},
+     ["grep", "-E", "nothing"], lambda _, payload: payload, bytes),
     ("filter, 20,000 lines", {"filter": {"words": ["error"]}, "limit": 20_000, "file": TEXT},
-     ["grep", "-m", "20000", "-F", "error"], lambda answer: answer["lines"]),
+     ["grep", "-m", "20000", "-F", "error"], lambda _, payload: payload, bytes),
     ("select", {"select": ["host", "size"], "where": [["size", ">", 990]], **CSV},
-     [*FIELDS, 'NR > 1 && $2 > 990 { print $1 "," $2 }'], lambda answer: answer["records"]),
+     [*FIELDS, 'NR > 1 && $2 > 990 { print $1 "," $2 }'], lambda _, payload: payload, bytes),
     ("select, expression", {"select": ["host"], "where": [["host", "matches", "7$"]], **CSV},
-     [*FIELDS, "NR > 1 && $1 ~ /7$/ { print $1 }"], lambda answer: answer["records"]),
+     [*FIELDS, "NR > 1 && $1 ~ /7$/ { print $1 }"], lambda _, payload: payload, bytes),
     ("aggregate", {"aggregate": [{"sum": "size"}, {"mean": "size"}], "by": ["host"], **CSV},
-     [*FIELDS, "NR > 1 { sum[$1] += $2; n[$1]++ } END { for (host in sum) print host, sum[host], sum[host] / n[host] }"],
-     lambda answer: len(answer["groups"])),
+     [*FIELDS, AGGREGATE], groups, as_sorted),
     ("histogram", {"histogram": {"field": "size", "low": 0, "high": 1000, "bins": 20}, **CSV},
      [*FIELDS, "NR > 1 { bins[int($2 / 50)]++ } END { for (bin in bins) print bin, bins[bin] }"],
-     lambda answer: sum(1 for bin in answer["bins"] if bin)),
-    ("checksum", {"checksum": "sha256", "file": TEXT}, ["cksum", "-a", "sha256", "--untagged"], None),
+     lambda answer, _: sorted(f"{bin} {count}" for bin, count in enumerate(answer["bins"]) if count), as_sorted),
+    ("checksum", {"checksum": "sha256", "file": TEXT}, ["cksum", "-a", "sha256", "--untagged"],
+     lambda answer, _: answer["checksum"], lambda output: output.decode().split()[0]),
 ]
 
 
@@ -87,16 +120,15 @@ def mounted(frit, place):
 
 
 def ask(channel, instruction):
-    """The answer, without its payload."""
+    """The answer, and its payload."""
     os.write(channel, instruction)
     head, _, payload = os.read(channel, 1 << 20).partition(b"\n")
     answer = json.loads(head)
     if answer["status"] != "ok":
         raise SystemExit(f"{instruction.decode().strip()}: {head.decode()}")
-    left = answer.get("payload_bytes", 0) - len(payload)
-    while left > 0:
-        left -= len(os.read(channel, 1 << 20))
-    return answer
+    while len(payload) < answer.get("payload_bytes", 0):
+        payload += os.read(channel, 1 << 20)
+    return answer, payload
 
 
 def timed(call, least_ms=0):
@@ -109,24 +141,21 @@ def timed(call, least_ms=0):
 
 
 def measure(kind, channels, mount, rounds):
-    name, instruction, foreign, number = kind
+    """Median milliseconds of each build and of the foreign program, which all have to find the same."""
+    name, instruction, foreign, found, expected = kind
     text = json.dumps(instruction).encode() + b"\n"
     path = mount / instruction["file"]
     environment = {**os.environ, "LC_ALL": "C"}
     run = lambda: subprocess.run([*foreign, path], capture_output=True, env=environment).stdout
     times = {who: [] for who in [*channels, "foreign"]}
     for _ in range(rounds):
+        took, output = timed(run)
+        times["foreign"].append(took)
         for who, channel in channels.items():
             took, answer = timed(lambda: ask(channel, text), SAMPLE_MS)
             times[who].append(took)
-        took, output = timed(run)
-        times["foreign"].append(took)
-    if number is None:
-        found, expected = answer["checksum"], output.decode().split()[0]
-    else:
-        found, expected = number(answer), output.count(b"\n")
-    if found != expected:
-        raise SystemExit(f"{name}: the engine found {found}, {foreign[0]} {expected}")
+            if found(*answer) != expected(output):
+                raise SystemExit(f"{name}: {who} and {foreign[0]} do not find the same")
     return {who: statistics.median(all) for who, all in times.items()}
 
 
@@ -140,7 +169,8 @@ def main():
     builds = {"frit": args.frit, **({"against": args.against} if args.against else {})}
     columns = ["ms", "foreign ms", "foreign / frit", *(["against ms", "frit / against"] if args.against else [])]
     with tempfile.TemporaryDirectory(dir=args.directory) as directory, contextlib.ExitStack() as stack:
-        places = {who: stack.enter_context(mounted(frit, pathlib.Path(directory) / who)) for who, frit in builds.items()}
+        place = pathlib.Path(directory)
+        places = {who: stack.enter_context(mounted(frit, place / who)) for who, frit in builds.items()}
         channels = {who: channel for who, (_, channel) in places.items()}
         print("  ".join([f"{'instruction':<22}", f"{'program':<8}", *(f"{column:>14}" for column in columns)]))
         for kind in KINDS:
