@@ -520,6 +520,22 @@ print(os.read(fd, 1 << 16).decode())
         );
         assert!(said.contains(expected), "{cover}: {said}");
     }
+    // A list of mounts that is too long to be read for each instruction.
+    let many = r#"
+import ctypes, os
+libc, name = ctypes.CDLL(None), "/long/" + "n" * 240
+os.makedirs(name + "%4d" % 0)
+for i in range(3000):
+    at = name + "%4d" % i
+    os.makedirs(at, exist_ok=True)
+    assert not libc.mount((name + "%4d" % 0).encode(), at.encode(), None, 0x1000, None)
+"#;
+    let many = many.replace("/long", "/proc/self/cwd/jail");
+    let said = in_own_namespace(
+        &a,
+        &format!("mount -t tmpfs none jail; python3 -c '{many}'; {}", given("$M", &public)),
+    );
+    assert!(said.contains("begin: Operation not permitted"), "{said}");
     a.m.stop();
 }
 
@@ -620,7 +636,8 @@ import fcntl, os, subprocess, sys, time
 outside, one, other, *asked = sys.argv[1:]
 exchange = "import ctypes, time\nlibc, end = ctypes.CDLL(None), time.time() + 3\n" \
     "while time.time() < end:\n for i in 0, 1: assert not libc.renameat2(-100, b'%s', -100, b'%s', 2); time.sleep(0.00002)"
-exchanging = subprocess.Popen(["nsenter", "-t", outside, "-m", "--wd=" + os.environ["M"], "python3", "-c", exchange % (one, other)])
+enter = ["nsenter", "-t", outside, "-m", "--wd=" + os.environ["M"]]
+exchanging = subprocess.Popen([*enter, "python3", "-c", exchange % (one, other)])
 end, found, refused = time.time() + 3, 0, 0
 while time.time() < end:
     for name in asked:
