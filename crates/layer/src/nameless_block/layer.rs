@@ -175,7 +175,8 @@ impl<S: Sink, D: NamelessDevice<S>> BlockLayer<S> for NamelessBlock<S, D> {
 impl<S: Sink, D: NamelessDevice<S>> Preconditioning for NamelessBlock<S, D> {
     /// The contents of the device belong to its owner.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
-        let why = "is not possible for a device whose owner keeps the addresses; warm it up by requests, such as --warm 10%";
+        let why =
+            "is not possible for a device whose owner keeps the addresses; use requests, such as --warm 10%";
         Err(Error::param("precondition", "", why))
     }
 }

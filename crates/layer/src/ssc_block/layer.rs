@@ -156,7 +156,8 @@ impl<S: Sink, C: CacheDevice<S>> BlockLayer<S> for SscBlock<S, C> {
 impl<S: Sink, C: CacheDevice<S>> Preconditioning for SscBlock<S, C> {
     /// A new cache is empty, and so is a preconditioned one.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
-        let why = "is not possible for a cache: it is empty when it is installed; warm it up by requests, such as --warm 10%";
+        let why =
+            "is not possible for a cache: it is empty when it is installed; use requests, such as --warm 10%";
         Err(Error::param("precondition", "", why))
     }
 }

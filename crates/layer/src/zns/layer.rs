@@ -240,7 +240,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Zns<S::Tok, N> {
 impl<T: Token, N: Store> Preconditioning for Zns<T, N> {
     /// A full zone needs a reset before a write, so a preconditioned volume would take no request.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
-        let why = "is not possible for zones, which are written in order; warm it up by requests, such as --warm 10%";
+        let why = "is not possible for zones, which are written in order; use requests, such as --warm 10%";
         Err(Error::param("precondition", "", why))
     }
 }

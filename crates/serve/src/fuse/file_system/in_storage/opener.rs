@@ -111,8 +111,8 @@ impl Opener {
         sender.process == self.process.number && self.process.is_running()
     }
 
-    /// Lets the opener give instructions, and if `shared` all others that have the descriptor. `limits` are those of the
-    /// mount through which the file was opened.
+    /// Lets the opener give instructions, and if `shared` all others that have the descriptor. `limits` are those of
+    /// the mount through which the file was opened.
     ///
     /// # Errors
     /// The sender neither is the opener nor has its rights, with which it could open the file itself.

@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Length of the list of mounts of another namespace that is read, in bytes: some 8000 mounts, which the kernel prints in
-/// about 20 ms.
+/// Length of the list of mounts of another namespace that is read, in bytes: some 8000 mounts, which the kernel prints
+/// in about 20 ms.
 const LIST_BYTES_MAX: u64 = 1 << 20;
 
 /// Number of open files of a process among which its command file is looked for.
@@ -115,8 +115,8 @@ impl Views {
         let _ = self.device.set(device.map(str::to_owned));
     }
 
-    /// Returns the limits for a thread that has an open command file: those of the mount through which it was opened. If
-    /// the thread has several descriptors of the command file, each of them counts.
+    /// Returns the limits for a thread that has an open command file: those of the mount through which it was opened.
+    /// If the thread has several descriptors of the command file, each of them counts.
     ///
     /// # Errors
     /// As [`Views::of`] and [`View::limits_below`].
@@ -208,8 +208,8 @@ impl<F: FileSystem> Resolved<'_, F> {
 }
 
 impl View {
-    /// Returns the limits for instructions in a directory. Their sender may see the directory in several mounts, of which
-    /// each may cover something. Nothing can be written if all of them are read-only.
+    /// Returns the limits for instructions in a directory. Their sender may see the directory in several mounts, of
+    /// which each may cover something. Nothing can be written if all of them are read-only.
     ///
     /// # Errors
     /// `NotPermitted`: the directory is seen on no mount.
