@@ -5,7 +5,6 @@ use crate::parameters::{COUNT, Parameter, Point, ProfileTimes, Space};
 use crate::replay;
 use crate::sample::Sample;
 use frit_core::{MediumKind, SECTOR_BYTES};
-use frit_engine::InOrder;
 use frit_media::profile::{MediumSpec, PageLatency, Picos, Profile};
 use frit_media::{MediumConfig, NandConfig};
 use frit_stack::{Bytes, Stack};
@@ -187,7 +186,7 @@ impl Model {
     /// A stack that cannot be built, or refuses a request.
     pub fn service_times(&self, s: &Settings, sample: &Sample, count: usize) -> Result<Vec<u64>> {
         let stack = Stack::parse("calibration", &self.stack_text(s), &[]).map_err(Box::new)?;
-        let mut built = stack.build::<InOrder>(&Bytes::None).map_err(Box::new)?;
+        let mut built = stack.build(&Bytes::None).map_err(Box::new)?;
         built.layer.precondition(frit_core::Precondition::Fill)?;
         let requests = &sample.requests[..count.min(sample.requests.len())];
         replay::service_times(built, requests, sample.depth)

@@ -8,23 +8,23 @@ use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, Buffer, Cause, CheckCounts, CheckScope, CrashKind, Deferred,
     DeferredPart, DurabilityPoint, Durable, Error, Extent, Finding, Hints, Info, MediumKind, ParamInfo,
     ParamTable, Params, Precondition, Preconditioning, Progress, Quiesce, ReadTarget, Recovery,
-    RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, WriteGuarantee,
+    RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData, WriteGuarantee,
 };
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What every composer has: its parameters, and the devices below it.
-pub struct Base<S: Sink, C> {
+pub struct Base<C> {
     /// Parameters of the layer.
     pub config: C,
     /// Devices below the layer.
-    pub devices: Devices<S>,
+    pub devices: Devices,
 }
 
-impl<S: Sink, C> Base<S, C> {
+impl<C> Base<C> {
     /// Joins parameters and devices.
-    pub fn new(config: C, devices: Devices<S>) -> Base<S, C> {
+    pub fn new(config: C, devices: Devices) -> Base<C> {
         Base { config, devices }
     }
 }
@@ -33,7 +33,7 @@ impl<S: Sink, C> Base<S, C> {
 ///
 /// Addresses are in bytes, and requests cover whole sectors within [`Composer::bytes`]. A request
 /// starts when `after` is done; the token that it returns is done at its acknowledgement.
-pub trait Composer<S: Sink>: Send {
+pub trait Composer: Send {
     /// Name of the kind of layer in a stack file.
     const NAME: &'static str;
 
@@ -54,10 +54,10 @@ pub trait Composer<S: Sink>: Send {
     type Config: ParamTable + Send;
 
     /// Returns the parameters and the devices.
-    fn base(&self) -> &Base<S, Self::Config>;
+    fn base(&self) -> &Base<Self::Config>;
 
     /// Returns the parameters and the devices.
-    fn base_mut(&mut self) -> &mut Base<S, Self::Config>;
+    fn base_mut(&mut self) -> &mut Base<Self::Config>;
 
     /// Takes changed parameters.
     ///
@@ -98,25 +98,25 @@ pub trait Composer<S: Sink>: Send {
     ///
     /// # Errors
     /// A failure of a device.
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok>;
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok>;
 
     /// Writes sectors.
     ///
     /// # Errors
     /// A failure of a device.
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok>;
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok>;
 
     /// Makes sectors read as zeros.
     ///
     /// # Errors
     /// A failure of a device.
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok>;
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok>;
 
     /// Makes all acknowledged writes durable.
     ///
     /// # Errors
     /// A failure of a device.
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.base_mut().devices.flush(sink, Cause::Host, after)
     }
 
@@ -135,7 +135,7 @@ pub trait Composer<S: Sink>: Send {
     ///
     /// # Errors
     /// A failure of a device.
-    fn format(&mut self, _sink: &mut S) -> Result<()> {
+    fn format(&mut self, _sink: &mut Sink) -> Result<()> {
         Ok(())
     }
 
@@ -144,7 +144,7 @@ pub trait Composer<S: Sink>: Send {
     ///
     /// # Errors
     /// A failure of a device, or metadata that is damaged or belongs to another layer.
-    fn load(&mut self, _sink: &mut S, _crash: CrashKind) -> Result<Recovery> {
+    fn load(&mut self, _sink: &mut Sink, _crash: CrashKind) -> Result<Recovery> {
         Ok(Recovery { clean: true, ..Recovery::default() })
     }
 
@@ -153,7 +153,7 @@ pub trait Composer<S: Sink>: Send {
     ///
     /// # Errors
     /// A failure of a device.
-    fn save(&mut self, sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut Sink) -> Result<()> {
         let start = sink.start();
         let done = self.flush(sink, start)?;
         sink.ack(done);
@@ -174,7 +174,7 @@ pub trait Composer<S: Sink>: Send {
     /// A failure of a device.
     fn check(
         &mut self,
-        _sink: &mut S,
+        _sink: &mut Sink,
         _scope: CheckScope,
         _found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -211,7 +211,7 @@ pub trait Composer<S: Sink>: Send {
     ///
     /// # Errors
     /// A failure of a device.
-    fn step(&mut self, _sink: &mut S, _budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, _sink: &mut Sink, _budget: u32) -> Result<Progress> {
         Ok(Progress::Idle)
     }
 
@@ -232,7 +232,7 @@ pub trait Composer<S: Sink>: Send {
 }
 
 /// A composer as a layer of a stack.
-pub struct Composed<S, C> {
+pub struct Composed<C> {
     composer: C,
     /// Capacity of the composer. To ask it for each request would ask all layers below.
     sectors: u64,
@@ -242,12 +242,12 @@ pub struct Composed<S, C> {
     flush_failed: Option<String>,
     serves_clients: bool,
     deferral: Deferral,
-    sink: PhantomData<fn(&mut S)>,
+    sink: PhantomData<fn(&mut Sink)>,
 }
 
-impl<S: Sink, C: Composer<S>> Composed<S, C> {
+impl<C: Composer> Composed<C> {
     /// Gives a composer the interfaces of a layer.
-    pub fn new(composer: C) -> Composed<S, C> {
+    pub fn new(composer: C) -> Composed<C> {
         let sectors = composer.bytes() / SECTOR_BYTES;
         Composed {
             composer,
@@ -311,7 +311,7 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
 
     /// Makes a request again, in place, whose deferred accesses failed.
     #[cold]
-    fn repeat(&mut self, sink: &mut S, request: &DeferredRequest, buffer: &mut Buffer<'_>) -> Result<()> {
+    fn repeat(&mut self, sink: &mut Sink, request: &DeferredRequest, buffer: &mut Buffer<'_>) -> Result<()> {
         let (at, start) = (request.range.start, sink.start());
         let done = match (request.kind, buffer) {
             (RequestKind::Read, Buffer::In(bytes)) => {
@@ -343,7 +343,7 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
     }
 }
 
-impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
+impl<C: Composer> BlockLayer for Composed<C> {
     fn prefetch(&self, next: &[(Sector, u32)]) {
         self.composer.prefetch(next);
     }
@@ -358,7 +358,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         let len = u64::from(into.len());
         let at = self.check_range(at, len)?;
         self.deferral.check(at, len, RequestKind::Read)?;
@@ -372,7 +372,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         Ok(())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         let len = u64::from(data.len());
         let at = self.check_range(at, len)?;
         self.writable()?;
@@ -397,7 +397,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         Ok(())
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         if let Some(why) = &self.flush_failed {
             return Err(Error::ReadOnly { why: why.clone() });
         }
@@ -411,7 +411,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         self.serves_clients = true;
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.writable()?;
@@ -448,7 +448,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
 
     fn settle(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         of: &Deferred,
         outcome: Result<()>,
         buffer: &mut Buffer<'_>,
@@ -474,7 +474,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         self.composer.base_mut().devices.each_shared(each);
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         match self.composer.step(sink, budget)? {
             Progress::Busy(tok) => Ok(Progress::Busy(tok)),
             waiting => Ok(waiting.or(self.composer.base_mut().devices.step(sink, budget)?)),
@@ -496,7 +496,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     }
 }
 
-impl<S: Sink, C: Composer<S>> Params for Composed<S, C> {
+impl<C: Composer> Params for Composed<C> {
     fn list(&self) -> Vec<ParamInfo> {
         self.composer.base().config.list()
     }
@@ -510,20 +510,20 @@ impl<S: Sink, C: Composer<S>> Params for Composed<S, C> {
     }
 }
 
-impl<S: Sink, C: Composer<S>> Preconditioning for Composed<S, C> {
+impl<C: Composer> Preconditioning for Composed<C> {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         self.composer.precondition(how)
     }
 }
 
-impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<C: Composer> Quiesce for Composed<C> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.writable()?;
         self.composer.save(sink)?;
         self.composer.base_mut().devices.halt(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.composer.base_mut().devices.boot(sink)?;
         self.composer.load(sink, CrashKind::Process)?;
         self.update_capacity();
@@ -531,15 +531,15 @@ impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
     }
 }
 
-impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<C: Composer> Durable for Composed<C> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.composer.base_mut().devices.format(sink)?;
         self.composer.format(sink)?;
         self.update_capacity();
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         (self.refused, self.flush_failed) = (None, None);
         let below = self.composer.base_mut().devices.recover(sink, crash)?;
         let mut own = self.composer.load(sink, crash)?;
@@ -555,7 +555,7 @@ impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

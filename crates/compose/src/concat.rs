@@ -4,7 +4,7 @@ use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, prefetch_parts, read_parts, write_parts, zero_parts};
 use crate::sizing::{DeviceSizes, Resizable, in_ratio, round_up};
-use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sector, Sink, WriteData};
+use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sector, Sink, Tok, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a concatenation. It has no parameters.
@@ -33,16 +33,16 @@ impl Resizable for ConcatConfig {
 }
 
 /// The devices one after the other, as one device of their total capacity.
-pub struct Concat<S: Sink> {
-    base: Base<S, ConcatConfig>,
+pub struct Concat {
+    base: Base<ConcatConfig>,
     /// First byte of each device, and the end of the last one.
     starts: Vec<u64>,
 }
 
-impl<S: Sink> Concat<S> {
+impl Concat {
     /// Concatenates devices in their order.
     #[must_use]
-    pub fn new(config: ConcatConfig, devices: Devices<S>) -> Concat<S> {
+    pub fn new(config: ConcatConfig, devices: Devices) -> Concat {
         let mut end = 0;
         let mut starts = vec![0];
         starts.extend(devices.iter().map(|d| {
@@ -59,18 +59,18 @@ fn part(starts: &[u64], at: u64) -> Part {
     Part { device, at: at - starts[device], len: starts[device + 1] - at }
 }
 
-impl<S: Sink + 'static> Composer<S> for Concat<S> {
+impl Composer for Concat {
     const NAME: &'static str = "concat";
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     const DEFERS_WRITES: bool = true;
     type Config = ConcatConfig;
 
-    fn base(&self) -> &Base<S, ConcatConfig> {
+    fn base(&self) -> &Base<ConcatConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, ConcatConfig> {
+    fn base_mut(&mut self) -> &mut Base<ConcatConfig> {
         &mut self.base
     }
 
@@ -82,17 +82,17 @@ impl<S: Sink + 'static> Composer<S> for Concat<S> {
         prefetch_parts(&self.base.devices, self.bytes(), next, |at| part(&self.starts, at));
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         let starts = &self.starts;
         read_parts(&mut self.base.devices, sink, at, into, after, |at| part(starts, at))
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let starts = &self.starts;
         write_parts(&mut self.base.devices, sink, at, data, after, |at| part(starts, at))
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let starts = &self.starts;
         zero_parts(&mut self.base.devices, sink, at..at + len, after, |at| part(starts, at))
     }

@@ -3,7 +3,7 @@
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use frit_core::transfer::transfer_time;
-use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, Tok, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a delay.
@@ -24,25 +24,25 @@ frit_core::parameters! {
 ///
 /// A server waits before it sends the reply of a delayed request, outside of its lock. Other callers
 /// of a volume do not wait.
-pub struct Delay<S: Sink> {
-    base: Base<S, DelayConfig>,
+pub struct Delay {
+    base: Base<DelayConfig>,
 }
 
-impl<S: Sink> Delay<S> {
+impl Delay {
     /// Delays the acknowledgements of a device, the only one of `devices`.
     #[must_use]
-    pub fn new(config: DelayConfig, devices: Devices<S>) -> Delay<S> {
+    pub fn new(config: DelayConfig, devices: Devices) -> Delay {
         Delay { base: Base::new(config, devices) }
     }
 
     /// Makes a request to the device, and delays its acknowledgement. An error is not delayed.
     fn delayed(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         delay: Nanos,
-        after: S::Tok,
-        ask: impl FnOnce(&mut Devices<S>, &mut S) -> Result<S::Tok>,
-    ) -> Result<S::Tok> {
+        after: Tok,
+        ask: impl FnOnce(&mut Devices, &mut Sink) -> Result<Tok>,
+    ) -> Result<Tok> {
         let outer = sink.begin_delayed();
         match ask(&mut self.base.devices, sink) {
             Ok(done) => Ok(sink.end_delayed(outer, done, delay)),
@@ -65,16 +65,16 @@ const fn micros(us: u64) -> Nanos {
     Nanos(us * 1000)
 }
 
-impl<S: Sink + 'static> Composer<S> for Delay<S> {
+impl Composer for Delay {
     const NAME: &'static str = "delay";
     const PASSES_HINTS: bool = true;
     type Config = DelayConfig;
 
-    fn base(&self) -> &Base<S, DelayConfig> {
+    fn base(&self) -> &Base<DelayConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, DelayConfig> {
+    fn base_mut(&mut self) -> &mut Base<DelayConfig> {
         &mut self.base
     }
 
@@ -87,27 +87,27 @@ impl<S: Sink + 'static> Composer<S> for Delay<S> {
         self.base.devices.get(0).prefetch(next);
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         let delay = self.with_transfer(self.base.config.read_us, u64::from(into.len()));
         self.delayed(sink, delay, after, |device, sink| {
             device.get_mut(0).read(sink, at, into, Cause::Host, after)
         })
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let delay = self.with_transfer(self.base.config.write_us, u64::from(data.len()));
         self.delayed(sink, delay, after, |device, sink| {
             device.get_mut(0).write(sink, at, data, Cause::Host, after)
         })
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         self.delayed(sink, micros(self.base.config.write_us), after, |device, sink| {
             device.get_mut(0).zero(sink, at, len, Cause::Host, after)
         })
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.delayed(sink, micros(self.base.config.flush_us), after, |device, sink| {
             device.flush(sink, Cause::Host, after)
         })

@@ -5,23 +5,23 @@ use crate::slot::Slot;
 use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart, DurabilityPoint,
-    Finding, Hints, Info, LayerRecovery, Params, Precondition, Progress, Result, Sink, StackView,
+    Finding, Hints, Info, LayerRecovery, Params, Precondition, Progress, Result, Sink, StackView, Tok,
     WriteGuarantee,
 };
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The devices below a composer, in the order of the stack file.
-pub struct Devices<S: Sink> {
-    all: Vec<Slot<S>>,
+pub struct Devices {
+    all: Vec<Slot>,
     /// Device whose background work has the first turn in the next step.
     turn: usize,
 }
 
-impl<S: Sink> Devices<S> {
+impl Devices {
     /// Takes the devices.
     #[must_use]
-    pub fn new(all: Vec<Box<dyn BlockDevice<S>>>) -> Devices<S> {
+    pub fn new(all: Vec<Box<dyn BlockDevice>>) -> Devices {
         Devices { all: all.into_iter().map(Slot::new).collect(), turn: 0 }
     }
 
@@ -38,19 +38,19 @@ impl<S: Sink> Devices<S> {
     }
 
     /// Returns the devices.
-    pub fn iter(&self) -> impl Iterator<Item = &Slot<S>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
         self.all.iter()
     }
 
     /// Returns a device, by its place in the stack file.
     #[must_use]
-    pub fn get(&self, i: usize) -> &Slot<S> {
+    pub fn get(&self, i: usize) -> &Slot {
         &self.all[i]
     }
 
     /// Returns a device, by its place in the stack file.
     #[inline]
-    pub fn get_mut(&mut self, i: usize) -> &mut Slot<S> {
+    pub fn get_mut(&mut self, i: usize) -> &mut Slot {
         &mut self.all[i]
     }
 
@@ -59,7 +59,7 @@ impl<S: Sink> Devices<S> {
     /// # Panics
     /// If there are several devices: their composer computes capacity and places itself.
     #[must_use]
-    pub fn only(&self) -> &Slot<S> {
+    pub fn only(&self) -> &Slot {
         assert_eq!(self.all.len(), 1, "a composer of several devices uses each by its number");
         &self.all[0]
     }
@@ -73,7 +73,7 @@ impl<S: Sink> Devices<S> {
     ///
     /// # Errors
     /// The first failure of a device. The others are flushed too.
-    pub fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         let mut done = after;
         let mut failed = Ok(());
         let some = if is_planted(NestBug::FlushFirstDevice) { 1 } else { self.all.len() };
@@ -115,7 +115,7 @@ impl<S: Sink> Devices<S> {
     ///
     /// # Errors
     /// The first failure of a device.
-    pub fn format(&mut self, sink: &mut S) -> Result<()> {
+    pub fn format(&mut self, sink: &mut Sink) -> Result<()> {
         let some = if is_planted(NestBug::FormatFirstDevice) { 1 } else { self.all.len() };
         self.all[..some].iter_mut().try_for_each(|d| d.format(sink))
     }
@@ -124,7 +124,7 @@ impl<S: Sink> Devices<S> {
     ///
     /// # Errors
     /// The first failure of a device.
-    pub fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+    pub fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
         let mut below = Vec::new();
         let some = if is_planted(NestBug::RecoverFirstDevice) { 1 } else { self.all.len() };
         for device in &mut self.all[..some] {
@@ -137,7 +137,7 @@ impl<S: Sink> Devices<S> {
     ///
     /// # Errors
     /// The first failure of a device.
-    pub fn halt(&mut self, sink: &mut S) -> Result<()> {
+    pub fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.all.iter_mut().try_for_each(|d| d.halt(sink))
     }
 
@@ -145,7 +145,7 @@ impl<S: Sink> Devices<S> {
     ///
     /// # Errors
     /// The first failure of a device.
-    pub fn boot(&mut self, sink: &mut S) -> Result<()> {
+    pub fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.all.iter_mut().try_for_each(|d| d.boot(sink))
     }
 
@@ -155,7 +155,7 @@ impl<S: Sink> Devices<S> {
     /// The first failure of a device.
     pub fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -179,7 +179,7 @@ impl<S: Sink> Devices<S> {
     ///
     /// # Errors
     /// A failure of a device.
-    pub fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    pub fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         let mut state = Progress::Idle;
         for _ in 0..self.all.len() {
             let i = self.turn % self.all.len();

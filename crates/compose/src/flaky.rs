@@ -6,8 +6,8 @@ use frit_core::convert::to_f64;
 use frit_core::split_mix;
 use frit_core::visible::Metric;
 use frit_core::{
-    BlockDevice, Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, WriteGuarantee,
-    size,
+    BlockDevice, Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, Tok, WriteData,
+    WriteGuarantee, size,
 };
 use std::ops::Range;
 
@@ -54,17 +54,17 @@ struct FaultCounts {
 }
 
 /// A device that fails by rules.
-pub struct Flaky<S: Sink> {
-    base: Base<S, FlakyConfig>,
+pub struct Flaky {
+    base: Base<FlakyConfig>,
     state: u64,
     requests: u64,
     counts: FaultCounts,
 }
 
-impl<S: Sink> Flaky<S> {
+impl Flaky {
     /// Makes a device fail, the only one of `devices`.
     #[must_use]
-    pub fn new(config: FlakyConfig, devices: Devices<S>) -> Flaky<S> {
+    pub fn new(config: FlakyConfig, devices: Devices) -> Flaky {
         Flaky {
             state: config.seed,
             base: Base::new(config, devices),
@@ -99,16 +99,16 @@ impl<S: Sink> Flaky<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for Flaky<S> {
+impl Composer for Flaky {
     const NAME: &'static str = "flaky";
     const PASSES_HINTS: bool = true;
     type Config = FlakyConfig;
 
-    fn base(&self) -> &Base<S, FlakyConfig> {
+    fn base(&self) -> &Base<FlakyConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, FlakyConfig> {
+    fn base_mut(&mut self) -> &mut Base<FlakyConfig> {
         &mut self.base
     }
 
@@ -116,7 +116,7 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
         self.base.devices.get(0).prefetch(next);
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, mut into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         let range = at..at + u64::from(into.len());
         self.check_up("a read", &range)?;
         let faulty = self.counts_request(&range);
@@ -136,7 +136,7 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
         Ok(done)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let range = at..at + u64::from(data.len());
         self.check_up("a write", &range)?;
         if self.counts_request(&range) {
@@ -156,7 +156,7 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
         self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let range = at..at + len;
         self.check_up("a discard", &range)?;
         if self.counts_request(&range) && self.occurs(self.base.config.write_errors) {
@@ -166,7 +166,7 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
         self.base.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         // A flush concerns the whole device.
         let range = 0..self.base.devices.get(0).bytes();
         self.check_up("a flush", &range)?;

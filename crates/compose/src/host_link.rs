@@ -8,7 +8,7 @@ use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::transfer::SerialLink;
-use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, Tok, WriteData};
 use std::collections::VecDeque;
 
 frit_core::parameters! {
@@ -37,34 +37,34 @@ frit_core::parameters! {
 
 /// Commands of one direction that the device has, and the transfers of their data.
 #[derive(Debug)]
-struct Fifo<T> {
+struct Fifo {
     /// Completions of the last commands, the oldest first. A full queue has its depth of them.
-    done: VecDeque<T>,
+    done: VecDeque<Tok>,
     /// Largest number of commands; 0 if there is none.
     depth: usize,
     /// Completion of all commands that left `done`.
-    earlier: T,
-    link: SerialLink<T>,
+    earlier: Tok,
+    link: SerialLink,
 }
 
-impl<T: Copy + Default> Fifo<T> {
-    fn new(depth: u64) -> Fifo<T> {
+impl Fifo {
+    fn new(depth: u64) -> Fifo {
         let depth = to_usize(bounded_u32(depth));
-        Fifo { done: VecDeque::new(), depth, earlier: T::default(), link: SerialLink::default() }
+        Fifo { done: VecDeque::new(), depth, earlier: Tok::default(), link: SerialLink::default() }
     }
 
     /// Token after which the queue has a place.
-    fn place<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> T {
+    fn place(&mut self, sink: &mut Sink) -> Tok {
         if self.depth == 0 || self.done.len() < self.depth {
-            return T::default();
+            return Tok::default();
         }
-        let Some(oldest) = self.done.pop_front() else { return T::default() };
+        let Some(oldest) = self.done.pop_front() else { return Tok::default() };
         self.earlier = sink.join(self.earlier, oldest);
         // Commands leave a FIFO in its order.
         self.earlier
     }
 
-    fn add<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
+    fn add(&mut self, sink: &mut Sink, done: Tok) {
         if self.depth == 0 {
             self.earlier = sink.join(self.earlier, done);
         } else {
@@ -73,7 +73,7 @@ impl<T: Copy + Default> Fifo<T> {
     }
 
     /// Token that is done when all commands so far are done.
-    fn all<S: Sink<Tok = T>>(&self, sink: &mut S) -> T {
+    fn all(&self, sink: &mut Sink) -> Tok {
         self.done.iter().fold(self.earlier, |all, &done| sink.join(all, done))
     }
 }
@@ -108,34 +108,34 @@ impl HostLinkConfig {
 }
 
 /// A device behind command queues and a link.
-pub struct HostLink<S: Sink> {
-    base: Base<S, HostLinkConfig>,
+pub struct HostLink {
+    base: Base<HostLinkConfig>,
     /// The PCIe link, if a command has used it.
     pcie: Option<PcieLink>,
-    reads: Fifo<S::Tok>,
-    writes: Fifo<S::Tok>,
+    reads: Fifo,
+    writes: Fifo,
     /// Completion of the decoding of the last command.
-    decoded: S::Tok,
+    decoded: Tok,
     /// Completion of the last command of the slow path.
-    barrier: S::Tok,
+    barrier: Tok,
 }
 
-impl<S: Sink> HostLink<S> {
+impl HostLink {
     /// Puts a host link before a device, the only one of `devices`.
     #[must_use]
-    pub fn new(config: HostLinkConfig, devices: Devices<S>) -> HostLink<S> {
+    pub fn new(config: HostLinkConfig, devices: Devices) -> HostLink {
         HostLink {
             reads: Fifo::new(config.read_queue),
             writes: Fifo::new(config.write_queue),
-            decoded: S::Tok::default(),
-            barrier: S::Tok::default(),
+            decoded: Tok::default(),
+            barrier: Tok::default(),
             pcie: None,
             base: Base::new(config, devices),
         }
     }
 
     /// Sends messages over the PCIe link, one directly after the other.
-    fn send(&mut self, sink: &mut S, to_host: bool, payloads: &[u64], after: S::Tok) -> S::Tok {
+    fn send(&mut self, sink: &mut Sink, to_host: bool, payloads: &[u64], after: Tok) -> Tok {
         let link = *self
             .pcie
             .get_or_insert_with(|| PcieLink { to_device: sink.add_server(), to_host: sink.add_server() });
@@ -146,7 +146,7 @@ impl<S: Sink> HostLink<S> {
     }
 
     /// Doorbell of the host, read of the queue entry by the device, and the entry.
-    fn fetch(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
+    fn fetch(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         let rung = self.send(sink, false, &[message::DOORBELL], after);
         let asked = self.send(sink, true, &[message::READ_REQUEST], rung);
         self.send(sink, false, &[message::SUBMISSION], asked)
@@ -154,7 +154,7 @@ impl<S: Sink> HostLink<S> {
 
     /// Sends the data of a read, if there are any, and the completion to the host, which rings the
     /// doorbell of the completion queue.
-    fn complete(&mut self, sink: &mut S, data: u64, done: S::Tok) -> S::Tok {
+    fn complete(&mut self, sink: &mut Sink, data: u64, done: Tok) -> Tok {
         let completed = self.send(sink, true, &[data, message::COMPLETION], done);
         self.send(sink, false, &[message::DOORBELL], completed);
         completed
@@ -165,7 +165,7 @@ impl<S: Sink> HostLink<S> {
     }
 
     /// Token that is done when the device has the next command.
-    fn decode(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
+    fn decode(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         let after = sink.join(after, self.barrier);
         if self.is_nvme() {
             return self.fetch(sink, after);
@@ -179,7 +179,7 @@ impl<S: Sink> HostLink<S> {
     }
 
     /// Token after which a command of the slow path begins.
-    fn queued(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
+    fn queued(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         let decoded = self.decode(sink, after);
         if !self.base.config.slow_path {
             return decoded;
@@ -189,7 +189,7 @@ impl<S: Sink> HostLink<S> {
         sink.join(decoded, queued)
     }
 
-    fn end_slow(&mut self, sink: &mut S, done: S::Tok) -> S::Tok {
+    fn end_slow(&mut self, sink: &mut Sink, done: Tok) -> Tok {
         let done = if self.is_nvme() { self.complete(sink, 0, done) } else { done };
         if self.base.config.slow_path {
             self.barrier = sink.join(self.barrier, done);
@@ -198,16 +198,16 @@ impl<S: Sink> HostLink<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for HostLink<S> {
+impl Composer for HostLink {
     const NAME: &'static str = "host-link";
     const PASSES_HINTS: bool = true;
     type Config = HostLinkConfig;
 
-    fn base(&self) -> &Base<S, HostLinkConfig> {
+    fn base(&self) -> &Base<HostLinkConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, HostLinkConfig> {
+    fn base_mut(&mut self) -> &mut Base<HostLinkConfig> {
         &mut self.base
     }
 
@@ -215,7 +215,7 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         self.base.devices.get(0).prefetch(next);
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         let (place, bytes) = (self.reads.place(sink), u64::from(into.len()));
         let after = sink.join(after, place);
         let begin = self.decode(sink, after);
@@ -234,7 +234,7 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         Ok(done)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let place = self.writes.place(sink);
         let after = sink.join(after, place);
         let decoded = self.decode(sink, after);
@@ -253,13 +253,13 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         Ok(done)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let begin = self.queued(sink, after);
         let done = self.base.devices.get_mut(0).zero(sink, at, len, Cause::Host, begin)?;
         Ok(self.end_slow(sink, done))
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let begin = self.queued(sink, after);
         let done = self.base.devices.flush(sink, Cause::Host, begin)?;
         Ok(self.end_slow(sink, done))

@@ -13,29 +13,29 @@ use std::time::Duration;
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// A layer behind a lock. The lock is released while the accesses that the layer defers are made.
-pub(crate) struct LockedLayer<S: Sink> {
+pub(crate) struct LockedLayer {
     name: String,
     /// The layer defers: a request that it answers at once did not wait.
     defers: bool,
-    state: Mutex<LayerState<S>>,
+    state: Mutex<LayerState>,
     /// Signalled when deferred accesses are completed.
     settled: Condvar,
 }
 
 /// The layer, with the sink of its commands.
-pub(crate) struct LayerState<S: Sink> {
-    pub(crate) layer: Box<dyn StackDevice<S>>,
-    pub(crate) sink: S,
+pub(crate) struct LayerState {
+    pub(crate) layer: Box<dyn StackDevice>,
+    pub(crate) sink: Sink,
 }
 
-impl<S: Sink> LockedLayer<S> {
-    pub(crate) fn new(name: &str, layer: Box<dyn StackDevice<S>>, defers: bool, sink: S) -> LockedLayer<S> {
+impl LockedLayer {
+    pub(crate) fn new(name: &str, layer: Box<dyn StackDevice>, defers: bool, sink: Sink) -> LockedLayer {
         let state = Mutex::new(LayerState { layer, sink });
         LockedLayer { name: name.into(), defers, state, settled: Condvar::new() }
     }
 
     /// Takes the lock.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, LayerState<S>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LayerState> {
         self.state.lock()
     }
 
@@ -43,7 +43,7 @@ impl<S: Sink> LockedLayer<S> {
     fn request(
         &self,
         buffer: &mut Buffer<'_>,
-        ask: impl Fn(&mut dyn StackDevice<S>, &mut S, &mut Buffer<'_>) -> Result<()>,
+        ask: impl Fn(&mut dyn StackDevice, &mut Sink, &mut Buffer<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.lock();
         let answer = self.request_locked(&mut state, buffer, ask);
@@ -57,9 +57,9 @@ impl<S: Sink> LockedLayer<S> {
 
     fn request_locked(
         &self,
-        state: &mut MutexGuard<'_, LayerState<S>>,
+        state: &mut MutexGuard<'_, LayerState>,
         buffer: &mut Buffer<'_>,
-        ask: impl Fn(&mut dyn StackDevice<S>, &mut S, &mut Buffer<'_>) -> Result<()>,
+        ask: impl Fn(&mut dyn StackDevice, &mut Sink, &mut Buffer<'_>) -> Result<()>,
     ) -> Result<()> {
         state.sink.take_delay();
         loop {
@@ -83,7 +83,7 @@ impl<S: Sink> LockedLayer<S> {
     /// Makes deferred accesses with the lock released, and passes their result to the layer.
     fn complete(
         &self,
-        state: &mut MutexGuard<'_, LayerState<S>>,
+        state: &mut MutexGuard<'_, LayerState>,
         deferred: &Deferred,
         buffer: &mut Buffer<'_>,
     ) -> Result<()> {
@@ -101,7 +101,7 @@ impl<S: Sink> LockedLayer<S> {
         })
     }
 
-    fn run_job_locked(&self, state: &mut MutexGuard<'_, LayerState<S>>) -> Result<bool> {
+    fn run_job_locked(&self, state: &mut MutexGuard<'_, LayerState>) -> Result<bool> {
         let LayerState { layer, sink } = &mut **state;
         match layer.job(sink)? {
             Some(job) => self.complete(state, &job, &mut Buffer::None).map(|()| true),
@@ -110,13 +110,13 @@ impl<S: Sink> LockedLayer<S> {
     }
 }
 
-impl<S: Sink> fmt::Debug for LockedLayer<S> {
+impl fmt::Debug for LockedLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockedLayer").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl<S: Sink> BlockingMedium for LockedLayer<S> {
+impl BlockingMedium for LockedLayer {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.request(&mut Buffer::In(into), |layer, sink, buffer| match buffer {
             Buffer::In(b) => layer.read(sink, Sector(at / SECTOR_BYTES), ReadTarget::Bytes(b), Hints::NONE),

@@ -9,7 +9,7 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info,
     LayerRecovery, LinkRequest, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result,
-    SECTOR_BYTES, Sector, Sink, StackDevice, StackView, Traffic, TrafficKind, WriteData, WriteGuarantee,
+    SECTOR_BYTES, Sector, Sink, StackDevice, StackView, Tok, Traffic, TrafficKind, WriteData, WriteGuarantee,
 };
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A layer below another one. It names the layer in errors, findings and views, and counts the
 /// requests of the upper layer.
-pub struct NestedLayer<S: Sink> {
+pub struct NestedLayer {
     name: String,
     number: u16,
-    layer: LayerAccess<S>,
+    layer: LayerAccess,
     traffic: Traffic,
     /// Hints of the host's writes.
     hints: Hints,
@@ -28,11 +28,11 @@ pub struct NestedLayer<S: Sink> {
 }
 
 /// The layer, as its upper layer reaches it.
-enum LayerAccess<S: Sink> {
+enum LayerAccess {
     /// Below the lock of the upper layer.
-    Direct(Box<dyn StackDevice<S>>),
+    Direct(Box<dyn StackDevice>),
     /// Behind a lock of its own.
-    Locked(Arc<LockedLayer<S>>),
+    Locked(Arc<LockedLayer>),
 }
 
 /// Writes zeros to a range, in parts.
@@ -46,11 +46,11 @@ pub(crate) fn zero_parts(at: u64, len: u64, mut write: impl FnMut(u64, &[u8]) ->
     Ok(())
 }
 
-impl<S: Sink + 'static> NestedLayer<S> {
+impl NestedLayer {
     /// Gives a layer the interface of a device. `name` and `number` are those of the layer in its
     /// stack.
     #[must_use]
-    pub fn new(name: &str, number: u16, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
+    pub fn new(name: &str, number: u16, layer: Box<dyn StackDevice>) -> NestedLayer {
         let layer = LayerAccess::Direct(layer);
         let (traffic, hints) = (Traffic::default(), Hints::NONE);
         NestedLayer { name: name.into(), number, layer, traffic, hints, has_bytes: true }
@@ -59,26 +59,26 @@ impl<S: Sink + 'static> NestedLayer<S> {
     /// Gives the layer lengths only, since its media store no bytes. An upper layer has bytes also then: those of its
     /// metadata.
     #[must_use]
-    pub fn without_bytes(self) -> NestedLayer<S> {
+    pub fn without_bytes(self) -> NestedLayer {
         NestedLayer { has_bytes: false, ..self }
     }
 
     /// Calls the layer, behind its lock if it has one.
-    fn with<V>(&mut self, call: impl FnOnce(&mut dyn StackDevice<S>) -> V) -> V {
+    fn with<V>(&mut self, call: impl FnOnce(&mut dyn StackDevice) -> V) -> V {
         match &mut self.layer {
             LayerAccess::Direct(layer) => call(&mut **layer),
             LayerAccess::Locked(locked) => call(&mut *locked.lock().layer),
         }
     }
 
-    fn locked(&self) -> Option<&LockedLayer<S>> {
+    fn locked(&self) -> Option<&LockedLayer> {
         match &self.layer {
             LayerAccess::Direct(_) => None,
             LayerAccess::Locked(locked) => Some(locked),
         }
     }
 
-    fn look<V>(&self, call: impl FnOnce(&dyn StackDevice<S>) -> V) -> V {
+    fn look<V>(&self, call: impl FnOnce(&dyn StackDevice) -> V) -> V {
         match &self.layer {
             LayerAccess::Direct(layer) => call(&**layer),
             LayerAccess::Locked(locked) => call(&*locked.lock().layer),
@@ -90,12 +90,12 @@ impl<S: Sink + 'static> NestedLayer<S> {
     #[inline]
     fn request(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         kind: TrafficKind,
-        after: S::Tok,
-        ask: impl FnOnce(&mut dyn StackDevice<S>, &mut S) -> Result<()>,
-    ) -> Result<S::Tok> {
-        let start = if is_planted(NestBug::StartEarly) { S::Tok::default() } else { after };
+        after: Tok,
+        ask: impl FnOnce(&mut dyn StackDevice, &mut Sink) -> Result<()>,
+    ) -> Result<Tok> {
+        let start = if is_planted(NestBug::StartEarly) { Tok::default() } else { after };
         let outer = sink.begin_nested(start);
         let answer = self.with(|layer| ask(layer, sink));
         // The scope ends also if the request fails: later commands belong to the upper request.
@@ -105,14 +105,7 @@ impl<S: Sink + 'static> NestedLayer<S> {
     }
 
     /// Writes zeros in the place of a discard that the layer would forget.
-    fn write_zeros(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        len: u64,
-        cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+    fn write_zeros(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         let mut done = after;
         zero_parts(at, len, |at, zeros| {
             let tok = self.write(sink, at, WriteData::Bytes(zeros), cause, after)?;
@@ -127,7 +120,7 @@ impl<S: Sink + 'static> NestedLayer<S> {
     }
 }
 
-impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
+impl BlockDevice for NestedLayer {
     fn bytes(&self) -> u64 {
         self.look(|layer| layer.info().sectors) * SECTOR_BYTES
     }
@@ -148,12 +141,12 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
 
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.traffic.add(TrafficKind::Read, cause, u64::from(into.len()));
         if !self.has_bytes {
             into.zero();
@@ -170,12 +163,12 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
 
     fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
         let data = if self.has_bytes { data } else { WriteData::Len(data.len()) };
         // What the upper layer writes for itself is not data of the host.
@@ -189,7 +182,7 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         if is_planted(NestBug::WriteErrorDropped) { Ok(done.unwrap_or(after)) } else { done }
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         if is_planted(NestBug::ZeroNotPassed) {
             return Ok(after);
         }
@@ -205,11 +198,11 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         })
     }
 
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         if is_planted(NestBug::FlushNotPassed) {
             return Ok(after);
         }
-        let after = if is_planted(NestBug::FlushEarly) { S::Tok::default() } else { after };
+        let after = if is_planted(NestBug::FlushEarly) { Tok::default() } else { after };
         self.traffic.add(TrafficKind::Flush, cause, 0);
         if let Some(locked) = self.locked() {
             return locked.sync().map(|()| after);
@@ -227,7 +220,7 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
             if !defers && !layer.waits() {
                 return None;
             }
-            let sink = S::beside()?;
+            let sink = Sink::untimed();
             // An empty layer takes the place of this one for a moment.
             let none = Composed::new(Concat::new(ConcatConfig {}, Devices::new(Vec::new())));
             let layer = std::mem::replace(layer, Box::new(none));
@@ -252,13 +245,13 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
 
     fn emit_deferred(
         &mut self,
-        _: &mut S,
+        _: &mut Sink,
         op: Op,
         _: u64,
         len: u64,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let kind = match op {
             Op::DiskRead => TrafficKind::Read,
             Op::DiskFlush => TrafficKind::Flush,
@@ -280,7 +273,7 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
         let from = Sector(at / SECTOR_BYTES);
-        let page = u64::from(BlockDevice::<S>::page_bytes(self));
+        let page = u64::from(BlockDevice::page_bytes(self));
         let end = ((at / page + 1) * page).min(self.bytes());
         let mut first = None;
         let sectors = (end - from.bytes()) / SECTOR_BYTES;
@@ -295,12 +288,12 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         }
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         let answer = self.with(|layer| layer.format(sink));
         self.located(answer)
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
         if is_planted(NestBug::BelowNotRecovered) {
             return Ok(Vec::new());
         }
@@ -311,7 +304,7 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         Ok(std::iter::once(own).chain(below).collect())
     }
 
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         if let LayerAccess::Locked(locked) = &self.layer {
             // The requests are complete; what the layer does in the background is completed here.
             while locked.run_job()? {}
@@ -321,14 +314,14 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         self.located(answer)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         let answer = self.with(|layer| layer.boot(sink));
         self.located(answer)
     }
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -352,7 +345,7 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
         self.located(answer)
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         match &mut self.layer {
             LayerAccess::Direct(layer) => {
                 let answer = layer.step(sink, budget);

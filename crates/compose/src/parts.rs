@@ -4,7 +4,7 @@ use crate::devices::Devices;
 use crate::planted::NestBug;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, Cause, MediumKind, PREFETCH_REQUESTS, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
+    BlockDevice, Cause, MediumKind, PREFETCH_REQUESTS, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, Tok,
     WriteData,
 };
 use std::ops::Range;
@@ -22,8 +22,8 @@ pub(crate) struct Part {
 
 /// Announces the next requests to the devices, each by the part at its start. Requests at `end` or
 /// behind it will be refused.
-pub(crate) fn prefetch_parts<S: Sink>(
-    devices: &Devices<S>,
+pub(crate) fn prefetch_parts(
+    devices: &Devices,
     end: u64,
     next: &[(Sector, u32)],
     part: impl Fn(u64) -> Part,
@@ -54,14 +54,14 @@ pub(crate) fn prefetch_parts<S: Sink>(
 
 /// Reads a range. `part` returns the run that begins at an address. The parts are independent of
 /// each other.
-pub(crate) fn read_parts<S: Sink + 'static>(
-    devices: &mut Devices<S>,
-    sink: &mut S,
+pub(crate) fn read_parts(
+    devices: &mut Devices,
+    sink: &mut Sink,
     at: u64,
     mut into: ReadTarget<'_>,
-    after: S::Tok,
+    after: Tok,
     part: impl Fn(u64) -> Part,
-) -> Result<S::Tok> {
+) -> Result<Tok> {
     let (mut done, mut from, len) = (after, 0, into.len());
     while from < len {
         let p = part(at + u64::from(from));
@@ -74,14 +74,14 @@ pub(crate) fn read_parts<S: Sink + 'static>(
 }
 
 /// Writes a range in parts, which are independent of each other.
-pub(crate) fn write_parts<S: Sink + 'static>(
-    devices: &mut Devices<S>,
-    sink: &mut S,
+pub(crate) fn write_parts(
+    devices: &mut Devices,
+    sink: &mut Sink,
     at: u64,
     data: WriteData<'_>,
-    after: S::Tok,
+    after: Tok,
     part: impl Fn(u64) -> Part,
-) -> Result<S::Tok> {
+) -> Result<Tok> {
     let (mut done, mut from, len) = (after, 0, data.len());
     while from < len {
         let p = part(at + u64::from(from));
@@ -96,13 +96,13 @@ pub(crate) fn write_parts<S: Sink + 'static>(
 }
 
 /// Makes a range read as zeros, in parts that are independent of each other.
-pub(crate) fn zero_parts<S: Sink + 'static>(
-    devices: &mut Devices<S>,
-    sink: &mut S,
+pub(crate) fn zero_parts(
+    devices: &mut Devices,
+    sink: &mut Sink,
     range: Range<u64>,
-    after: S::Tok,
+    after: Tok,
     part: impl Fn(u64) -> Part,
-) -> Result<S::Tok> {
+) -> Result<Tok> {
     let (mut done, mut at) = (after, range.start);
     while at < range.end {
         let p = part(at);
@@ -116,7 +116,7 @@ pub(crate) fn zero_parts<S: Sink + 'static>(
 
 /// Returns the end of the run from `at` on that lies on one medium, and this medium. `part` is the
 /// part that begins at `at`.
-pub(crate) fn place_in_part<S: Sink>(devices: &Devices<S>, at: u64, part: Part) -> (u64, Option<MediumKind>) {
+pub(crate) fn place_in_part(devices: &Devices, at: u64, part: Part) -> (u64, Option<MediumKind>) {
     let (end, place) = devices.get(part.device).place(part.at);
     (at + part.len.min(end - part.at), place)
 }

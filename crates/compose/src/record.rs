@@ -5,7 +5,7 @@ use crate::devices::Devices;
 use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
-use frit_core::{Cause, Nanos, ReadTarget, Result, Sector, Sink, TrafficKind, WriteData};
+use frit_core::{Cause, Nanos, ReadTarget, Result, Sector, Sink, Tok, TrafficKind, WriteData};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -72,17 +72,17 @@ impl fmt::Debug for RecordPort {
 }
 
 /// Passes all requests to a device, and records them in the order in which the device receives them.
-pub struct Record<S: Sink> {
-    base: Base<S, RecordConfig>,
+pub struct Record {
+    base: Base<RecordConfig>,
     port: RecordPort,
     recorded: u64,
     unrecorded: u64,
 }
 
-impl<S: Sink> Record<S> {
+impl Record {
     /// Records the requests to a device, the only one of `devices`.
     #[must_use]
-    pub fn new(config: RecordConfig, devices: Devices<S>) -> Record<S> {
+    pub fn new(config: RecordConfig, devices: Devices) -> Record {
         let port = RecordPort { file: config.file.clone(), sink: Arc::default() };
         Record { base: Base::new(config, devices), port, recorded: 0, unrecorded: 0 }
     }
@@ -103,18 +103,18 @@ impl<S: Sink> Record<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for Record<S> {
+impl Composer for Record {
     const NAME: &'static str = "record";
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     const DEFERS_WRITES: bool = true;
     type Config = RecordConfig;
 
-    fn base(&self) -> &Base<S, RecordConfig> {
+    fn base(&self) -> &Base<RecordConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, RecordConfig> {
+    fn base_mut(&mut self) -> &mut Base<RecordConfig> {
         &mut self.base
     }
 
@@ -122,22 +122,22 @@ impl<S: Sink + 'static> Composer<S> for Record<S> {
         self.base.devices.get(0).prefetch(next);
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         self.record(sink.now(), TrafficKind::Read, at, u64::from(into.len()));
         self.base.devices.get_mut(0).read(sink, at, into, Cause::Host, after)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         self.record(sink.now(), TrafficKind::Write, at, u64::from(data.len()));
         self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         self.record(sink.now(), TrafficKind::Zero, at, len);
         self.base.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.record(sink.now(), TrafficKind::Flush, 0, 0);
         self.base.devices.flush(sink, Cause::Host, after)
     }

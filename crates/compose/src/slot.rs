@@ -6,7 +6,7 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockingAccess, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart,
     Finding, Hints, Info, LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result,
-    Sector, Sink, StackView, WriteData, WriteGuarantee,
+    Sector, Sink, StackView, Tok, WriteData, WriteGuarantee,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 ///
 /// A disk makes the writes durable that its flush waits for. The slot keeps their tokens, so that a
 /// composer need not.
-pub struct Slot<S: Sink> {
-    device: Box<dyn BlockDevice<S>>,
+pub struct Slot {
+    device: Box<dyn BlockDevice>,
     /// Completion of the last flush, and of the writes since then.
-    unflushed: S::Tok,
+    unflushed: Tok,
     /// Handle for accesses without the lock of the composer.
     shared: Option<Arc<dyn BlockingMedium>>,
     /// Writes wait for the device, so they are deferred too.
@@ -28,13 +28,13 @@ pub struct Slot<S: Sink> {
     deferred: Vec<BlockingAccess>,
 }
 
-impl<S: Sink> Slot<S> {
+impl Slot {
     /// Takes a device without writes in flight.
     #[must_use]
-    pub fn new(device: Box<dyn BlockDevice<S>>) -> Slot<S> {
+    pub fn new(device: Box<dyn BlockDevice>) -> Slot {
         Slot {
             device,
-            unflushed: S::Tok::default(),
+            unflushed: Tok::default(),
             shared: None,
             writes_wait: false,
             scope: BufferScope::default(),
@@ -75,26 +75,26 @@ impl<S: Sink> Slot<S> {
     /// Counts an access, which the caller of the composer makes.
     fn defer(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         access: BlockingAccess,
         (op, at, len): (Op, u64, u64),
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let done = self.device.emit_deferred(sink, op, at, len, cause, after)?;
         self.deferred.push(access);
         Ok(done)
     }
 
     #[inline]
-    fn note(&mut self, sink: &mut S, done: Result<S::Tok>) -> Result<S::Tok> {
+    fn note(&mut self, sink: &mut Sink, done: Result<Tok>) -> Result<Tok> {
         let done = done?;
         self.unflushed = sink.join(self.unflushed, done);
         Ok(done)
     }
 }
 
-impl<S: Sink> BlockDevice<S> for Slot<S> {
+impl BlockDevice for Slot {
     fn bytes(&self) -> u64 {
         self.device.bytes()
     }
@@ -115,12 +115,12 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
     #[inline]
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         match into {
             ReadTarget::Bytes(bytes) if let Some(part) = self.scope.find(bytes) => {
                 let done =
@@ -138,12 +138,12 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
     #[inline]
     fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let done = match data {
             WriteData::Bytes(bytes)
                 if self.writes_wait
@@ -157,7 +157,7 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         self.note(sink, done)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         let done = if self.writes_wait && self.scope.is_open() {
             self.defer(sink, BlockingAccess::Zero { at, len }, (Op::DiskWrite, at, len), cause, after)
         } else {
@@ -166,12 +166,9 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         self.note(sink, done)
     }
 
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let after = if is_planted(NestBug::FlushEarly) {
-            S::Tok::default()
-        } else {
-            sink.join(self.unflushed, after)
-        };
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
+        let after =
+            if is_planted(NestBug::FlushEarly) { Tok::default() } else { sink.join(self.unflushed, after) };
         let done = self.device.flush(sink, cause, after)?;
         // A later flush covers these writes only if this one is complete by then.
         self.unflushed = done;
@@ -190,25 +187,25 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         self.device.place(at)
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.device.format(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
         self.device.recover(sink, crash)
     }
 
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.device.halt(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.device.boot(sink)
     }
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -219,7 +216,7 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         self.device.precondition(how)
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         self.device.step(sink, budget)
     }
 

@@ -5,7 +5,7 @@ use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, prefetch_parts, read_parts, write_parts, zero_parts};
 use crate::sizing::{DeviceSizes, Resizable, round_up};
 use frit_core::{
-    BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, size,
+    BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, Tok, WriteData, size,
 };
 
 frit_core::parameters! {
@@ -27,8 +27,8 @@ impl Resizable for StripeConfig {
 
 /// Chunks of equal size on the devices in turn. Devices that are larger than the smallest one are
 /// used in part.
-pub struct Stripe<S: Sink> {
-    base: Base<S, StripeConfig>,
+pub struct Stripe {
+    base: Base<StripeConfig>,
     map: ChunkMap,
 }
 
@@ -48,12 +48,12 @@ impl ChunkMap {
     }
 }
 
-impl<S: Sink> Stripe<S> {
+impl Stripe {
     /// Stripes devices in their order.
     ///
     /// # Errors
     /// A chunk that is not a multiple of a sector, or larger than a device.
-    pub fn new(config: StripeConfig, devices: Devices<S>) -> Result<Stripe<S>> {
+    pub fn new(config: StripeConfig, devices: Devices) -> Result<Stripe> {
         let chunk = config.chunk;
         if !chunk.is_multiple_of(SECTOR_BYTES) {
             return Err(Error::param("chunk", chunk, "has to be a multiple of 512 bytes"));
@@ -67,18 +67,18 @@ impl<S: Sink> Stripe<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for Stripe<S> {
+impl Composer for Stripe {
     const NAME: &'static str = "stripe";
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     const DEFERS_WRITES: bool = true;
     type Config = StripeConfig;
 
-    fn base(&self) -> &Base<S, StripeConfig> {
+    fn base(&self) -> &Base<StripeConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, StripeConfig> {
+    fn base_mut(&mut self) -> &mut Base<StripeConfig> {
         &mut self.base
     }
 
@@ -91,17 +91,17 @@ impl<S: Sink + 'static> Composer<S> for Stripe<S> {
         prefetch_parts(&self.base.devices, self.bytes(), next, |at| self.map.part(at));
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         let map = self.map;
         read_parts(&mut self.base.devices, sink, at, into, after, |at| map.part(at))
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let map = self.map;
         write_parts(&mut self.base.devices, sink, at, data, after, |at| map.part(at))
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let map = self.map;
         zero_parts(&mut self.base.devices, sink, at..at + len, after, |at| map.part(at))
     }

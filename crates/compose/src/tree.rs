@@ -13,17 +13,17 @@ use std::sync::Arc;
 /// The parameters of all layers have paths: the name of the layer, a dot, and the name of the
 /// parameter. A name without a dot is a parameter of the top layer. All other calls go to the top
 /// layer.
-pub struct Tree<S: Sink> {
+pub struct Tree {
     name: String,
-    top: Box<dyn StackDevice<S>>,
+    top: Box<dyn StackDevice>,
     /// The parameters as of the last call of [`BlockLayer::params`] or [`Params::set`].
     listed: Vec<ParamInfo>,
 }
 
-impl<S: Sink> Tree<S> {
+impl Tree {
     /// Wraps a top layer. `name` is that of the layer in its stack.
     #[must_use]
-    pub fn new(name: &str, top: Box<dyn StackDevice<S>>) -> Tree<S> {
+    pub fn new(name: &str, top: Box<dyn StackDevice>) -> Tree {
         Tree { name: name.into(), top, listed: Vec::new() }
     }
 
@@ -43,7 +43,7 @@ impl<S: Sink> Tree<S> {
     }
 }
 
-impl<S: Sink> Params for Tree<S> {
+impl Params for Tree {
     fn list(&self) -> Vec<ParamInfo> {
         self.listed.clone()
     }
@@ -66,26 +66,26 @@ impl<S: Sink> Params for Tree<S> {
     }
 }
 
-impl<S: Sink> BlockLayer<S> for Tree<S> {
+impl BlockLayer for Tree {
     fn info(&self) -> Info {
         self.top.info()
     }
     fn prefetch(&self, next: &[(Sector, u32)]) {
         self.top.prefetch(next);
     }
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         self.top.read(sink, at, into, hints)
     }
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.top.write(sink, at, data, hints)
     }
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.top.flush(sink)
     }
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         self.top.discard(sink, at, sectors)
     }
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         self.top.step(sink, budget)
     }
     fn defer(&mut self, on: bool) -> bool {
@@ -97,12 +97,12 @@ impl<S: Sink> BlockLayer<S> for Tree<S> {
     fn deferred(&mut self) -> Option<Deferred> {
         self.top.deferred()
     }
-    fn job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
+    fn job(&mut self, sink: &mut Sink) -> Result<Option<Deferred>> {
         self.top.job(sink)
     }
     fn settle(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         of: &Deferred,
         outcome: Result<()>,
         buffer: &mut Buffer<'_>,
@@ -115,10 +115,10 @@ impl<S: Sink> BlockLayer<S> for Tree<S> {
     fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
         self.top.each_shared(each);
     }
-    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {
+    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess> {
         self.top.byte_access()
     }
-    fn raw_access(&mut self) -> Option<&mut dyn RawAccess<S>> {
+    fn raw_access(&mut self) -> Option<&mut dyn RawAccess> {
         self.top.raw_access()
     }
     fn visible(&self, view: &mut StackView) {
@@ -135,26 +135,26 @@ impl<S: Sink> BlockLayer<S> for Tree<S> {
     }
 }
 
-impl<S: Sink> Quiesce<S> for Tree<S> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl Quiesce for Tree {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.top.halt(sink)
     }
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.top.boot(sink)
     }
 }
 
-impl<S: Sink> Preconditioning for Tree<S> {
+impl Preconditioning for Tree {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         self.top.precondition(how)
     }
 }
 
-impl<S: Sink> Durable<S> for Tree<S> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl Durable for Tree {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.top.format(sink)
     }
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.top.recover(sink, crash)
     }
     fn write_guarantee(&self) -> WriteGuarantee {
@@ -165,7 +165,7 @@ impl<S: Sink> Durable<S> for Tree<S> {
     }
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

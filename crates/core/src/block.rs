@@ -2,7 +2,7 @@
 
 use crate::{
     BlockingMedium, Buffer, ByteAccess, CacheAccess, Deferred, Durable, Hints, NamelessDevice, Nanos, Params,
-    RawAccess, ReadTarget, RequestIntent, Result, Sector, Sink, StackView, WriteData, ZoneAccess,
+    RawAccess, ReadTarget, RequestIntent, Result, Sector, Sink, StackView, Tok, WriteData, ZoneAccess,
 };
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ pub struct Info {
 
 /// State of the background work of a layer after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress<T> {
+pub enum Progress {
     /// No work is pending. Call again after the next request.
     Idle,
     /// A step was taken. More work is pending once the token is done.
-    Busy(T),
+    Busy(Tok),
     /// No work is due before this time.
     At(Nanos),
 }
 
-impl<T> Progress<T> {
+impl Progress {
     /// Returns the state of two layers, of which the other one had nothing to do.
     #[must_use]
-    pub fn or(self, other: Progress<T>) -> Progress<T> {
+    pub fn or(self, other: Progress) -> Progress {
         match (self, other) {
             (Progress::Busy(tok), _) | (_, Progress::Busy(tok)) => Progress::Busy(tok),
             (Progress::At(a), Progress::At(b)) => Progress::At(a.min(b)),
@@ -54,7 +54,7 @@ pub const PREFETCH_REQUESTS: usize = 16;
 /// Requests are in sectors of 512 bytes. Sectors that were never written or were discarded read as
 /// zeros. The functional effect of a call is complete when the call returns; the sink decides how
 /// long the call takes in virtual time.
-pub trait BlockLayer<S: Sink> {
+pub trait BlockLayer {
     /// Returns the identity and the sizes of the layer.
     fn info(&self) -> Info;
 
@@ -67,32 +67,32 @@ pub trait BlockLayer<S: Sink> {
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()>;
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()>;
 
     /// Writes `data` (whole sectors) at `at`.
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, no space is left, or the volume became
     /// read-only. Data that was written before is not lost then.
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()>;
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()>;
 
     /// Makes all acknowledged writes durable.
     ///
     /// # Errors
     /// Returns an error if the medium fails.
-    fn flush(&mut self, sink: &mut S) -> Result<()>;
+    fn flush(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Discards sectors. They read as zeros afterwards.
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, or if the medium fails.
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()>;
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()>;
 
     /// Does background work, at most about `budget` media commands.
     ///
     /// # Errors
     /// Returns an error if the medium fails in a way that the layer cannot repair.
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress>;
 
     /// Turns deferral on or off: if it is on, the layer leaves accesses to slow media to the caller
     /// ([`crate::deferred`]). Returns `true` if the layer defers from now on. A layer without slow
@@ -117,7 +117,7 @@ pub trait BlockLayer<S: Sink> {
     ///
     /// # Errors
     /// Returns an error if the medium fails.
-    fn job(&mut self, _sink: &mut S) -> Result<Option<Deferred>> {
+    fn job(&mut self, _sink: &mut Sink) -> Result<Option<Deferred>> {
         Ok(None)
     }
 
@@ -127,7 +127,7 @@ pub trait BlockLayer<S: Sink> {
     /// Returns the error with which the request of the accesses ends, or an error of the medium.
     fn settle(
         &mut self,
-        _sink: &mut S,
+        _sink: &mut Sink,
         _of: &Deferred,
         outcome: Result<()>,
         _buffer: &mut Buffer<'_>,
@@ -145,27 +145,27 @@ pub trait BlockLayer<S: Sink> {
     fn each_shared(&mut self, _each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {}
 
     /// Returns the byte interface of the layer; `None` if the layer serves whole sectors only.
-    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {
+    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess> {
         None
     }
 
     /// Returns the interface to physical addresses; `None` if the layer has none.
-    fn raw_access(&mut self) -> Option<&mut dyn RawAccess<S>> {
+    fn raw_access(&mut self) -> Option<&mut dyn RawAccess> {
         None
     }
 
     /// Returns the commands of a solid-state cache; `None` if the layer is none.
-    fn cache_access(&mut self) -> Option<&mut dyn CacheAccess<S>> {
+    fn cache_access(&mut self) -> Option<&mut dyn CacheAccess> {
         None
     }
 
     /// Returns the nameless-write device that the layer is; `None` if the layer is none.
-    fn nameless_device(&mut self) -> Option<&mut dyn NamelessDevice<S>> {
+    fn nameless_device(&mut self) -> Option<&mut dyn NamelessDevice> {
         None
     }
 
     /// Returns the commands of a zoned device; `None` if the layer is none.
-    fn zone_access(&mut self) -> Option<&mut dyn ZoneAccess<S>> {
+    fn zone_access(&mut self) -> Option<&mut dyn ZoneAccess> {
         None
     }
 
@@ -184,18 +184,18 @@ pub trait BlockLayer<S: Sink> {
 }
 
 /// A layer that can be shut down and opened again.
-pub trait Quiesce<S: Sink> {
+pub trait Quiesce {
     /// Shuts down in order: persists the state that must survive (mapping tables).
     ///
     /// # Errors
     /// Returns an error if the medium fails.
-    fn halt(&mut self, sink: &mut S) -> Result<()>;
+    fn halt(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Reads the persisted state back into a layer whose volatile state is empty.
     ///
     /// # Errors
     /// Returns an error if the medium fails or the stored data is damaged.
-    fn boot(&mut self, sink: &mut S) -> Result<()>;
+    fn boot(&mut self, sink: &mut Sink) -> Result<()>;
 }
 
 /// State of a volume before a run.
@@ -226,5 +226,5 @@ pub trait Preconditioning {
 }
 
 /// All interfaces of a complete stack, the device that a client uses.
-pub trait StackDevice<S: Sink>: BlockLayer<S> + Quiesce<S> + Preconditioning + Durable<S> + Send {}
-impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Preconditioning + Durable<S> + Send> StackDevice<S> for L {}
+pub trait StackDevice: BlockLayer + Quiesce + Preconditioning + Durable + Send {}
+impl<L: BlockLayer + Quiesce + Preconditioning + Durable + Send> StackDevice for L {}

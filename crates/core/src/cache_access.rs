@@ -68,7 +68,7 @@ pub enum CacheReply {
 }
 
 /// The commands of a solid-state cache ([`crate::CacheDevice`] states the guarantees).
-pub trait CacheAccess<S: Sink> {
+pub trait CacheAccess {
     /// Returns the sizes and the state of the cache.
     fn cache_info(&self) -> CacheInfo;
 
@@ -78,5 +78,5 @@ pub trait CacheAccess<S: Sink> {
     /// `OutOfRange` for blocks outside of [`CacheInfo::addresses`]; a parameter error for data that are
     /// not whole blocks; `NoSpace` for more dirty blocks than [`CacheInfo::dirty_limit`]; `Corrupt` for
     /// a damaged dirty block; `ReadOnly`; an error of the medium.
-    fn execute(&mut self, sink: &mut S, command: CacheCommand<'_>) -> Result<CacheReply>;
+    fn execute(&mut self, sink: &mut Sink, command: CacheCommand<'_>) -> Result<CacheReply>;
 }

@@ -4,7 +4,7 @@
 use crate::visible::Metric;
 use crate::{
     Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Finding, Progress, ReadTarget, Recovery,
-    Result, Sink, StackView, Token, WriteData,
+    Result, Sink, StackView, Tok, WriteData,
 };
 use std::ops::Range;
 
@@ -19,21 +19,21 @@ pub enum BlockState {
 
 /// Result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CacheRead<T> {
+pub enum CacheRead {
     /// The block is present and was read. The token is done when the data has arrived.
-    Hit(T),
+    Hit(Tok),
     /// The block is not present. The contents of the target of the read are undefined.
     Miss,
 }
 
 /// Result of a recovery.
 #[derive(Clone, Debug)]
-pub struct CacheRecovery<T> {
+pub struct CacheRecovery {
     /// Result for the user.
     pub recovery: Recovery,
     /// Token that is done when the device durably states that it is in use. The disk must not change
     /// before.
-    pub ready: T,
+    pub ready: Tok,
 }
 
 /// A solid-state cache as a cache manager uses it.
@@ -49,10 +49,7 @@ pub struct CacheRecovery<T> {
 ///    or overwritten.
 /// 2. A read after [`CacheDevice::write_clean`] returns that data or a miss, never older data.
 /// 3. A read after [`CacheDevice::evict`] is a miss.
-pub trait CacheDevice<S: Sink>: Send
-where
-    S::Tok: Token,
-{
+pub trait CacheDevice: Send {
     /// Returns the size of a block, in bytes.
     fn block_bytes(&self) -> u32;
 
@@ -85,13 +82,13 @@ where
     /// `Corrupt` for a dirty block that is damaged (a clean one is a miss), or an error of the medium.
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<CacheRead<S::Tok>>;
+        after: Tok,
+    ) -> Result<CacheRead>;
 
     /// Writes whole blocks, from `first` on, that the disk does not have.
     ///
@@ -99,12 +96,12 @@ where
     /// `NoSpace` beyond [`CacheDevice::dirty_limit`]; `ReadOnly`; an error of the medium.
     fn write_dirty(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Writes whole blocks, from `first` on, that the disk has as well.
     ///
@@ -112,25 +109,25 @@ where
     /// The errors of [`CacheDevice::write_dirty`].
     fn write_clean(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Removes blocks.
     ///
     /// # Errors
     /// `ReadOnly`, or an error of the medium. Under [`DurabilityPoint::OnAck`], the blocks whose eviction
     /// is not durable then are still present.
-    fn evict(&mut self, sink: &mut S, blocks: Range<u32>, after: S::Tok) -> Result<S::Tok>;
+    fn evict(&mut self, sink: &mut Sink, blocks: Range<u32>, after: Tok) -> Result<Tok>;
 
     /// Removes all clean blocks.
     ///
     /// # Errors
     /// `ReadOnly`, or an error of the medium.
-    fn evict_clean(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok>;
+    fn evict_clean(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok>;
 
     /// Removes the clean blocks of a range in memory only, where the device cannot record it: the disk may
     /// have newer versions of them. A recovery can find them again.
@@ -141,7 +138,7 @@ where
     ///
     /// # Errors
     /// `ReadOnly`, or an error of the medium.
-    fn clean(&mut self, sink: &mut S, blocks: Range<u32>, after: S::Tok) -> Result<S::Tok>;
+    fn clean(&mut self, sink: &mut Sink, blocks: Range<u32>, after: Tok) -> Result<Tok>;
 
     /// Calls `each` with the blocks of a range that are present, in ascending order.
     fn exists(&self, blocks: Range<u32>, each: &mut dyn FnMut(u32, BlockState));
@@ -150,7 +147,7 @@ where
     ///
     /// # Errors
     /// An error of the medium.
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok>;
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok>;
 
     /// Returns the point at which `write_dirty` and `evict` are durable.
     fn durable_at(&self) -> DurabilityPoint;
@@ -159,32 +156,32 @@ where
     ///
     /// # Errors
     /// An error of the medium.
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress>;
 
     /// Prepares a blank medium for a volume.
     ///
     /// # Errors
     /// A configuration that cannot be durable.
-    fn format(&mut self, sink: &mut S) -> Result<()>;
+    fn format(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Recovers the blocks from the medium.
     ///
     /// # Errors
     /// Media without bytes, or an error of the medium.
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<CacheRecovery<S::Tok>>;
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<CacheRecovery>;
 
     /// Shuts the device down after `after`: everything is durable, and the next recovery is clean.
     ///
     /// # Errors
     /// An error of the medium.
-    fn halt(&mut self, sink: &mut S, after: S::Tok) -> Result<()>;
+    fn halt(&mut self, sink: &mut Sink, after: Tok) -> Result<()>;
 
     /// States that the device is in use, if it stated a halt before. Returns a token that is done when the
     /// statement is durable: the disk must not change before.
     ///
     /// # Errors
     /// `ReadOnly`, or an error of the medium.
-    fn begin_use(&mut self, sink: &mut S) -> Result<S::Tok>;
+    fn begin_use(&mut self, sink: &mut Sink) -> Result<Tok>;
 
     /// Checks the map against the medium.
     ///
@@ -192,7 +189,7 @@ where
     /// An error of the medium. Damage is reported as findings.
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts>;

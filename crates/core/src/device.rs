@@ -3,7 +3,7 @@
 use crate::{
     BlockingMedium, Cause, CheckCounts, CheckScope, Count, CrashKind, Error, Finding, Hints, Info,
     LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector,
-    Sink, StackView, WriteData, WriteGuarantee,
+    Sink, StackView, Tok, WriteData, WriteGuarantee,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Traffic {
 /// Addresses are in bytes, and accesses cover whole sectors. A token that an access returns is done
 /// when the device acknowledges the access. Its durability is that of
 /// [`BlockDevice::write_guarantee`], or that of a later [`BlockDevice::flush`]. `docs/reference/composition.md` states what an upper layer may assume.
-pub trait BlockDevice<S: Sink>: Send {
+pub trait BlockDevice: Send {
     /// Returns the capacity, in bytes: a multiple of a sector.
     fn bytes(&self) -> u64;
 
@@ -99,12 +99,12 @@ pub trait BlockDevice<S: Sink>: Send {
     /// An access past the end or to parts of sectors, or a failure of the device.
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Writes sectors, once `after` is done.
     ///
@@ -112,25 +112,25 @@ pub trait BlockDevice<S: Sink>: Send {
     /// An access past the end or to parts of sectors, or a failure of the device.
     fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Makes sectors read as zeros, once `after` is done.
     ///
     /// # Errors
     /// The errors of [`BlockDevice::write`].
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok>;
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok>;
 
     /// Makes the writes durable that `after` waits for. A layer also makes all writes durable that it
     /// has acknowledged; a disk does not, so its upper layer has to keep their tokens.
     ///
     /// # Errors
     /// A failure of the device.
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok>;
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok>;
 
     /// Returns the guarantees of an acknowledged write.
     fn write_guarantee(&self) -> WriteGuarantee;
@@ -156,13 +156,13 @@ pub trait BlockDevice<S: Sink>: Send {
     /// An access past the end or to parts of sectors; a device that is not shared.
     fn emit_deferred(
         &mut self,
-        _sink: &mut S,
+        _sink: &mut Sink,
         _op: Op,
         at: u64,
         _len: u64,
         _cause: Cause,
-        _after: S::Tok,
-    ) -> Result<S::Tok> {
+        _after: Tok,
+    ) -> Result<Tok> {
         Err(Error::Rule { medium: MediumKind::Disk, at, what: "the device has no accesses to defer" })
     }
 
@@ -177,7 +177,7 @@ pub trait BlockDevice<S: Sink>: Send {
     ///
     /// # Errors
     /// The errors of [`crate::Durable::format`].
-    fn format(&mut self, _sink: &mut S) -> Result<()> {
+    fn format(&mut self, _sink: &mut Sink) -> Result<()> {
         Ok(())
     }
 
@@ -186,7 +186,7 @@ pub trait BlockDevice<S: Sink>: Send {
     ///
     /// # Errors
     /// The errors of [`crate::Durable::recover`].
-    fn recover(&mut self, _sink: &mut S, _crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+    fn recover(&mut self, _sink: &mut Sink, _crash: CrashKind) -> Result<Vec<LayerRecovery>> {
         Ok(Vec::new())
     }
 
@@ -194,7 +194,7 @@ pub trait BlockDevice<S: Sink>: Send {
     ///
     /// # Errors
     /// The errors of [`crate::Quiesce::halt`].
-    fn halt(&mut self, _sink: &mut S) -> Result<()> {
+    fn halt(&mut self, _sink: &mut Sink) -> Result<()> {
         Ok(())
     }
 
@@ -202,7 +202,7 @@ pub trait BlockDevice<S: Sink>: Send {
     ///
     /// # Errors
     /// The errors of [`crate::Quiesce::boot`].
-    fn boot(&mut self, _sink: &mut S) -> Result<()> {
+    fn boot(&mut self, _sink: &mut Sink) -> Result<()> {
         Ok(())
     }
 
@@ -212,7 +212,7 @@ pub trait BlockDevice<S: Sink>: Send {
     /// The errors of [`crate::Durable::check`].
     fn check(
         &mut self,
-        _sink: &mut S,
+        _sink: &mut Sink,
         _scope: CheckScope,
         _found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -231,7 +231,7 @@ pub trait BlockDevice<S: Sink>: Send {
     ///
     /// # Errors
     /// The errors of [`crate::BlockLayer::step`].
-    fn step(&mut self, _sink: &mut S, _budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, _sink: &mut Sink, _budget: u32) -> Result<Progress> {
         Ok(Progress::Idle)
     }
 

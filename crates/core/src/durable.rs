@@ -200,13 +200,13 @@ pub struct Extent {
 
 /// A layer that can serve a volume. [`Durable::recover`] restores every acknowledged request after
 /// a crash or power loss at any point.
-pub trait Durable<S: Sink> {
+pub trait Durable {
     /// Writes the metadata that assigns the media to this layer. Blank media need it once.
     ///
     /// # Errors
     /// Returns an error if the configuration cannot be durable (no durable memory for the map), or
     /// if a medium fails.
-    fn format(&mut self, sink: &mut S) -> Result<()>;
+    fn format(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Recovers the state from the contents of the media. The call is idempotent: it may be
     /// repeated or interrupted.
@@ -214,7 +214,7 @@ pub trait Durable<S: Sink> {
     /// # Errors
     /// Returns an error if the media were never formatted or belong to another configuration, or if
     /// a store fails.
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery>;
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery>;
 
     /// Returns the guarantees of an acknowledgement under the current parameters. If a layer lets
     /// some requests bypass its durable memory, this is the weakest guarantee; requests that do not
@@ -234,7 +234,7 @@ pub trait Durable<S: Sink> {
     /// Returns an error if a store fails. Damaged contents are reported as [`Finding`]s.
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts>;

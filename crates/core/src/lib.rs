@@ -63,7 +63,10 @@ pub use objects::{ObjectDevice, ObjectId, ObjectReader};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};
-pub use sink::{CommandObserver, LinkRequest, RequestScope, Sink, Token, UnitState, UntimedSink};
+pub use sink::{
+    CommandObserver, Completion, Engine, LinkRequest, RequestScope, Sink, Tag, Tok, TokTable, UnitState,
+    UnitTimes,
+};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;
 pub use zone_access::{ZoneAccess, ZoneAction, ZoneCommand, ZoneFault, ZoneInfo, ZoneState, ZonedInfo};

@@ -2,7 +2,7 @@
 
 use crate::{
     Cause, Claimed, Error, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, ReadTarget, Recovery,
-    Result, Sink, Token, WriteData,
+    Result, Sink, WriteData,
 };
 
 /// Sizes and state of a nameless-write device.
@@ -97,10 +97,7 @@ impl NamelessCommand<'_> {
 }
 
 /// Returns the sizes and the state of a device.
-pub fn nameless_info<S: Sink>(device: &dyn NamelessDevice<S>) -> NamelessInfo
-where
-    S::Tok: Token,
-{
+pub fn nameless_info(device: &dyn NamelessDevice) -> NamelessInfo {
     let space = device.space();
     NamelessInfo {
         block_bytes: device.block_bytes(),
@@ -115,10 +112,7 @@ where
 }
 
 /// Checks that a buffer has the size of a number of blocks.
-fn check_buffer<S: Sink>(device: &dyn NamelessDevice<S>, blocks: usize, bytes: usize) -> Result<()>
-where
-    S::Tok: Token,
-{
+fn check_buffer(device: &dyn NamelessDevice, blocks: usize, bytes: usize) -> Result<()> {
     let expected = blocks * crate::convert::to_usize(device.block_bytes());
     if blocks > 0 && bytes == expected {
         return Ok(());
@@ -131,14 +125,11 @@ where
 ///
 /// # Errors
 /// Those of the method of [`NamelessDevice`] that the command stands for.
-pub fn execute_nameless<S: Sink>(
-    device: &mut dyn NamelessDevice<S>,
-    sink: &mut S,
+pub fn execute_nameless(
+    device: &mut dyn NamelessDevice,
+    sink: &mut Sink,
     command: NamelessCommand<'_>,
-) -> Result<()>
-where
-    S::Tok: Token,
-{
+) -> Result<()> {
     let start = sink.start();
     match command {
         NamelessCommand::NamelessWrite { owners, data, placed } => {

@@ -4,7 +4,7 @@
 
 use crate::visible::Metric;
 use crate::{
-    Cause, CrashKind, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, Token, WriteData,
+    Cause, CrashKind, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, Tok, WriteData,
 };
 
 /// Owners have smaller numbers than this.
@@ -114,10 +114,7 @@ pub enum Claimed {
 /// **Space.** A device with atomic flushes accepts nameless writes as long as
 /// [`ContentsSpace::capacity`] and [`ContentsSpace::waiting`] together are not exceeded, and always
 /// accepts virtual writes. A block counts until it is freed.
-pub trait NamelessDevice<S: Sink>: Send
-where
-    S::Tok: Token,
-{
+pub trait NamelessDevice: Send {
     /// Returns the size of a block, in bytes.
     fn block_bytes(&self) -> u32;
 
@@ -143,13 +140,13 @@ where
     /// `NoSpace`; `ReadOnly`; a queue that is larger than a virtual page; an error of the medium.
     fn nameless_write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         owners: &[u32],
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
+        after: Tok,
         placed: &mut Vec<PhysicalAddress>,
-    ) -> Result<S::Tok>;
+    ) -> Result<Tok>;
 
     /// Writes a request queue of virtual blocks.
     ///
@@ -157,19 +154,19 @@ where
     /// The errors of [`NamelessDevice::nameless_write`], and a block past the end.
     fn virtual_write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: &[u32],
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Forgets the contents of a virtual block, which reads as zeros then. It is durable as a virtual
     /// write is.
     ///
     /// # Errors
     /// A device without atomic flushes; the errors of [`NamelessDevice::virtual_write`].
-    fn virtual_discard(&mut self, sink: &mut S, block: u32) -> Result<()>;
+    fn virtual_discard(&mut self, sink: &mut Sink, block: u32) -> Result<()>;
 
     /// Reads bytes of consecutive contents: from byte `offset` of the first block on, up to the length
     /// of `into`. Blocks of one virtual page are read by one command.
@@ -178,12 +175,12 @@ where
     /// `Corrupt` for a block that is damaged, or that is not at its address; an error of the medium.
     fn physical_read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: &[OwnedBlock],
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<S::Tok>;
+    ) -> Result<Tok>;
 
     /// Reads bytes of a virtual block, from byte `offset` on. A block that was never written reads as
     /// zeros.
@@ -192,12 +189,12 @@ where
     /// `Corrupt` for a block that is damaged or lost, or an error of the medium.
     fn virtual_read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<S::Tok>;
+    ) -> Result<Tok>;
 
     /// Returns `true` if a virtual block has contents, or has lost them.
     fn virtual_written(&self, block: u32) -> bool;
@@ -208,7 +205,7 @@ where
     /// Frees a block, at its present address or at an old one. Its page may be erased once `after` is
     /// done: no durable metadata refers to the block then. That may be the token of a flush, or the
     /// default token if the flush is complete. A block that is lost or was freed before is ignored.
-    fn free(&mut self, sink: &mut S, block: OwnedBlock, after: S::Tok);
+    fn free(&mut self, sink: &mut Sink, block: OwnedBlock, after: Tok);
 
     /// Returns the oldest migration that was not acknowledged.
     fn migration(&self) -> Option<Migration>;
@@ -225,7 +222,7 @@ where
     fn acknowledge(&mut self, n: usize);
 
     /// Returns the token that is done when all writes so far are durable.
-    fn written(&self) -> S::Tok;
+    fn written(&self) -> Tok;
 
     /// Syncs media in files. Every write so far survives a power loss of the machine.
     ///
@@ -237,25 +234,25 @@ where
     ///
     /// # Errors
     /// `ReadOnly` before the owner has resumed; an error of the medium.
-    fn flush(&mut self, sink: &mut S) -> Result<S::Tok>;
+    fn flush(&mut self, sink: &mut Sink) -> Result<Tok>;
 
     /// Does background work: garbage collection and wear leveling.
     ///
     /// # Errors
     /// An error of the medium.
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress>;
 
     /// Shuts the device down: all writes and its metadata are durable.
     ///
     /// # Errors
     /// An error of the medium.
-    fn halt(&mut self, sink: &mut S) -> Result<()>;
+    fn halt(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Finds the virtual blocks and the records of all others.
     ///
     /// # Errors
     /// Media without bytes, or an error of the medium.
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery>;
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery>;
 
     /// Returns the number of records of contents that the recovery has found, whether or not an owner
     /// refers to them; 0 after [`NamelessDevice::resume`].
@@ -275,19 +272,19 @@ where
     ///
     /// # Errors
     /// An error of the medium.
-    fn resume(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<()>;
+    fn resume(&mut self, sink: &mut Sink, recovery: &mut Recovery) -> Result<()>;
 
     /// Verifies a block: its record, and with `data` its contents.
     ///
     /// # Errors
     /// `Corrupt` for damage, or an error of the medium.
-    fn verify(&mut self, sink: &mut S, block: OwnedBlock, data: bool) -> Result<()>;
+    fn verify(&mut self, sink: &mut Sink, block: OwnedBlock, data: bool) -> Result<()>;
 
     /// Verifies a virtual block, as [`NamelessDevice::verify`] does others.
     ///
     /// # Errors
     /// The errors of [`NamelessDevice::verify`].
-    fn verify_virtual(&mut self, sink: &mut S, block: u32, data: bool) -> Result<()>;
+    fn verify_virtual(&mut self, sink: &mut Sink, block: u32, data: bool) -> Result<()>;
 
     /// Writes `blocks` blocks at once, one for each owner below that number. No command is emitted or
     /// counted. `placed` is called with each block.

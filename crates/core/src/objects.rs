@@ -1,6 +1,6 @@
 //! The interface of an object store: immutable objects under names that are never used again.
 
-use crate::{Cause, ReadTarget, Result, Sink, StackView, WriteData};
+use crate::{Cause, ReadTarget, Result, Sink, StackView, Tok, WriteData};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub trait ObjectReader: fmt::Debug + Send + Sync {
 ///
 /// A put is durable after [`ObjectDevice::flush`]. A crash before it leaves the object whole, in
 /// part or missing; the layer deletes objects that it does not know.
-pub trait ObjectDevice<S: Sink>: Send {
+pub trait ObjectDevice: Send {
     /// Returns the largest size of an object, in bytes: a multiple of 4 KiB.
     fn object_bytes(&self) -> u32;
 
@@ -45,12 +45,12 @@ pub trait ObjectDevice<S: Sink>: Send {
     /// A name that exists, an object that is too large, a full store, or a failure of the store.
     fn put(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         id: ObjectId,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Reads bytes of an object from byte `at` on, once `after` is done.
     ///
@@ -58,32 +58,32 @@ pub trait ObjectDevice<S: Sink>: Send {
     /// An object that does not exist, a range past its end, or a failure of the store.
     fn get(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         id: ObjectId,
         at: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok>;
+        after: Tok,
+    ) -> Result<Tok>;
 
     /// Deletes an object, once `after` is done. An object that does not exist is no error.
     ///
     /// # Errors
     /// A failure of the store; a newer writer ([`ObjectDevice::claim`]).
-    fn delete(&mut self, sink: &mut S, id: ObjectId, cause: Cause, after: S::Tok) -> Result<S::Tok>;
+    fn delete(&mut self, sink: &mut Sink, id: ObjectId, cause: Cause, after: Tok) -> Result<Tok>;
 
     /// Makes the puts durable that `after` waits for, and all earlier ones. A flush that failed can
     /// be repeated: a store that acknowledges later keeps what it has not stored.
     ///
     /// # Errors
     /// A put that failed; a newer writer ([`ObjectDevice::claim`]).
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok>;
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok>;
 
     /// Returns the objects of the store and their sizes in bytes, in any order.
     ///
     /// # Errors
     /// A failure of the store.
-    fn list(&mut self, sink: &mut S) -> Result<Vec<(ObjectId, u32)>>;
+    fn list(&mut self, sink: &mut Sink) -> Result<Vec<(ObjectId, u32)>>;
 
     /// Takes the store over for one opening, and returns its epoch: above `epoch` and above every
     /// epoch that was claimed before. From then on the writer of an older epoch cannot delete
@@ -91,14 +91,14 @@ pub trait ObjectDevice<S: Sink>: Send {
     ///
     /// # Errors
     /// A failure of the store; another writer that claims at the same time.
-    fn claim(&mut self, sink: &mut S, epoch: u32) -> Result<u32>;
+    fn claim(&mut self, sink: &mut Sink, epoch: u32) -> Result<u32>;
 
     /// Gives the store back at an orderly shutdown, after a flush. The next writer need not wait for
     /// requests of this one.
     ///
     /// # Errors
     /// A failure of the store.
-    fn release(&mut self, sink: &mut S) -> Result<()>;
+    fn release(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Returns a handle for reads from any thread, if the store is reached by requests that block. A
     /// [`ObjectDevice::get`] without a buffer emits and counts such a read.

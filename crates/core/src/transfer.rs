@@ -1,6 +1,6 @@
 //! Transfers of data over a link, in virtual time.
 
-use crate::{Nanos, Sink};
+use crate::{Nanos, Sink, Tok};
 
 /// Returns the time in which a link of this rate transfers data; `None` at a rate of 0, which stands for
 /// no time.
@@ -10,17 +10,17 @@ pub fn transfer_time(bytes: u64, mb_per_s: u64) -> Option<Nanos> {
     bytes.saturating_mul(1000).checked_div(mb_per_s).map(Nanos)
 }
 
-/// A link whose transfers follow each other in the order of the calls. `T` is the token of the sinks.
+/// A link whose transfers follow each other in the order of the calls.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct SerialLink<T> {
+pub struct SerialLink {
     /// Completion of the last transfer.
-    transferred: T,
+    transferred: Tok,
 }
 
-impl<T: Copy> SerialLink<T> {
+impl SerialLink {
     /// Returns a token that is done when data are transferred, after `after` and the transfers before. At
     /// a rate of 0, it is `after`.
-    pub fn transfer<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T, bytes: u64, mb_per_s: u64) -> T {
+    pub fn transfer(&mut self, sink: &mut Sink, after: Tok, bytes: u64, mb_per_s: u64) -> Tok {
         let Some(time) = transfer_time(bytes, mb_per_s) else { return after };
         let ready = sink.join(self.transferred, after);
         self.transferred = sink.delay(ready, time);

@@ -128,7 +128,7 @@ pub enum ZoneAction {
 }
 
 /// The commands of a zoned device.
-pub trait ZoneAccess<S: Sink> {
+pub trait ZoneAccess {
     /// Returns the sizes and the limits.
     fn zoned_info(&self) -> ZonedInfo;
 
@@ -140,13 +140,13 @@ pub trait ZoneAccess<S: Sink> {
     /// # Errors
     /// `Zone` if the state of the zone does not permit it; a parameter error for a zone that does not
     /// exist; `ReadOnly`; an error of the medium.
-    fn manage(&mut self, sink: &mut S, zone: u32, action: ZoneAction) -> Result<()>;
+    fn manage(&mut self, sink: &mut Sink, zone: u32, action: ZoneAction) -> Result<()>;
 
     /// Writes data at the write pointer of a zone, and returns its first sector.
     ///
     /// # Errors
     /// As [`ZoneAccess::manage`].
-    fn append(&mut self, sink: &mut S, zone: u32, data: WriteData<'_>) -> Result<Sector>;
+    fn append(&mut self, sink: &mut Sink, zone: u32, data: WriteData<'_>) -> Result<Sector>;
 }
 
 /// A command of a zoned device that takes time.
@@ -189,7 +189,7 @@ impl ZoneCommand<'_> {
 ///
 /// # Errors
 /// A parameter error for a zone that does not exist.
-pub fn report_zones<S: Sink>(access: &dyn ZoneAccess<S>, first: u32, most: usize) -> Result<Vec<ZoneInfo>> {
+pub fn report_zones(access: &dyn ZoneAccess, first: u32, most: usize) -> Result<Vec<ZoneInfo>> {
     let zones = access.zoned_info().zones;
     if first >= zones {
         return Err(Error::param("zone", first, format!("has to be less than {zones}")));
@@ -203,7 +203,7 @@ pub fn report_zones<S: Sink>(access: &dyn ZoneAccess<S>, first: u32, most: usize
 ///
 /// # Errors
 /// `Zone` with the reason; a parameter error for an empty read or one outside of the device.
-pub fn check_zone_read<S: Sink>(access: &dyn ZoneAccess<S>, at: Sector, bytes: usize) -> Result<()> {
+pub fn check_zone_read(access: &dyn ZoneAccess, at: Sector, bytes: usize) -> Result<()> {
     let info = access.zoned_info();
     let sectors = to_u64(bytes) / SECTOR_BYTES;
     let number = u32::try_from(at.0 / info.zone_sectors.max(1)).ok();

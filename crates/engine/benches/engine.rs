@@ -5,9 +5,9 @@
 #![allow(missing_docs)]
 #![allow(clippy::expect_used, clippy::print_stdout)] // a program for people, not a library
 
-use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId, UntimedSink};
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
 use frit_engine::{
-    AnyScheduler, Arrival, Driver, Engine, Event, Host, InOrder, LatencyByClass, LoopMode, RequestTimes,
+    AnyScheduler, Arrival, Driver, Event, Host, InOrder, LatencyByClass, LoopMode, RequestTimes,
 };
 use frit_media::{CommandCycles, Device, Hardware, NandTiming, TimingModel};
 use std::hint::black_box;
@@ -90,7 +90,7 @@ impl Requests {
     }
 }
 
-impl<S: Sink> Host<S> for Requests {
+impl Host for Requests {
     fn next(&mut self) -> Result<Option<Arrival>> {
         if self.left == 0 {
             return Ok(None);
@@ -98,14 +98,14 @@ impl<S: Sink> Host<S> for Requests {
         self.left -= 1;
         Ok(Some(Arrival { at: Nanos::ZERO, class: (self.left & 1) as u8 }))
     }
-    fn serve(&mut self, sink: &mut S) -> Result<()> {
+    fn serve(&mut self, sink: &mut Sink) -> Result<()> {
         for _ in 0..self.commands {
             let tok = sink.emit(command(self.rng.next()), sink.start());
             sink.ack(tok);
         }
         Ok(())
     }
-    fn background(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn background(&mut self, _: &mut Sink, _: u32) -> Result<Progress> {
         Ok(Progress::Idle)
     }
     fn done(&mut self, class: u8, times: RequestTimes) {
@@ -113,7 +113,7 @@ impl<S: Sink> Host<S> for Requests {
     }
 }
 
-fn drive<E: Engine>(mut engine: E, depth: u32, commands: u32) -> u64 {
+fn drive(mut engine: Sink, depth: u32, commands: u32) -> u64 {
     let mut host = Requests::new(COMMANDS / u64::from(commands.max(1)), commands);
     let mut driver = Driver::new(LoopMode::Closed { depth }).expect("a depth above 0");
     driver.run(&mut engine, &mut host, None).expect("a host that does not fail");
@@ -135,16 +135,16 @@ fn main() {
         }
         l.iter().count() as u64
     });
-    best("driver, null engine, host without commands", "request", COMMANDS, || {
-        drive(UntimedSink::new(), 1, 0)
-    });
+    best("driver, null engine, host without commands", "request", COMMANDS, || drive(Sink::untimed(), 1, 0));
     for depth in [1, 32] {
         let what = format!("driver, in-order, 1 command, depth {depth}");
-        best(&what, "request", COMMANDS, || drive(InOrder::new(&hw), depth, 1));
+        best(&what, "request", COMMANDS, || drive(Sink::new(InOrder::new(&hw)), depth, 1));
     }
-    best("driver, in-order, 4 commands, depth 32", "command", COMMANDS, || drive(InOrder::new(&hw), 32, 4));
+    best("driver, in-order, 4 commands, depth 32", "command", COMMANDS, || {
+        drive(Sink::new(InOrder::new(&hw)), 32, 4)
+    });
     for name in AnyScheduler::VARIANTS {
-        let engine = || Event::new(&hw, AnyScheduler::named(name).expect("a name of the list"));
+        let engine = || Sink::new(Event::new(&hw, AnyScheduler::named(name).expect("a name of the list")));
         for commands in [1, 4] {
             let what = format!("driver, event {name}, {commands} commands, depth 32");
             best(&what, "command", COMMANDS, || drive(engine(), 32, commands));

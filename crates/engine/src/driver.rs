@@ -2,12 +2,9 @@
 //! background steps in between.
 
 use crate::pace::{Pace, Unpaced};
-use frit_core::{Error, Nanos, Progress, Result, Sink, UntimedSink};
+use frit_core::{Completion, Error, Nanos, Progress, Result, Sink, Tag};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// Identifier under which a driver waits for a token.
-pub type Tag = u32;
 
 /// Tag of the background step.
 const BACKGROUND: Tag = Tag::MAX;
@@ -16,50 +13,6 @@ const BACKGROUND: Tag = Tag::MAX;
 /// the next step waits for a request. Without this limit, a layer that always reports "busy"
 /// without emitting a command would loop forever at one point in time.
 const STEPS_PER_INSTANT_MAX: u32 = 1 << 16;
-
-/// A watched token that is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Completion {
-    /// Tag under which it was watched.
-    pub tag: Tag,
-    /// Time at which it was done.
-    pub at: Nanos,
-}
-
-/// A sink whose time a [`Driver`] can advance.
-pub trait Engine: Sink {
-    /// Begins a request at the current time; acknowledgements are collected for it.
-    fn begin(&mut self);
-
-    /// Ends the emission of a request's commands. Returns the token that its acknowledgement waits
-    /// for.
-    fn end(&mut self) -> Self::Tok;
-
-    /// Returns the time at which `tok` is (or will be) done, if it is known. Otherwise
-    /// [`Engine::next_done`] reports the token later, under `tag`.
-    fn time_or_watch(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos>;
-
-    /// Advances time to the next watched token that is done, and returns it. Tokens that are done
-    /// at the same time are returned in order of their tags. If none is done until
-    /// `limit`, advances to `limit` ([`Nanos::MAX`]: to the last event).
-    fn next_done(&mut self, limit: Nanos) -> Option<Completion>;
-}
-
-/// A real volume, without a timing model: each command is done when it is emitted.
-impl Engine for UntimedSink {
-    #[inline]
-    fn begin(&mut self) {}
-    #[inline]
-    fn end(&mut self) {}
-    #[inline]
-    fn time_or_watch(&mut self, (): (), _: Tag) -> Option<Nanos> {
-        Some(Nanos::ZERO)
-    }
-    #[inline]
-    fn next_done(&mut self, _: Nanos) -> Option<Completion> {
-        None
-    }
-}
 
 /// A request as the driver sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +54,7 @@ impl RequestTimes {
 }
 
 /// Source of requests, with the layer that executes them.
-pub trait Host<S: Sink> {
+pub trait Host {
     /// Returns the next request in order of arrival; `None` at the end.
     ///
     /// # Errors
@@ -112,13 +65,13 @@ pub trait Host<S: Sink> {
     ///
     /// # Errors
     /// Any error ends the run.
-    fn serve(&mut self, sink: &mut S) -> Result<()>;
+    fn serve(&mut self, sink: &mut Sink) -> Result<()>;
 
     /// Does background work of at most about `budget` media commands.
     ///
     /// # Errors
     /// Any error ends the run.
-    fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
+    fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress>;
 
     /// Reports that a request is acknowledged. The engines call this in order of
     /// completion. An engine that knows the time in advance may call it at admission.
@@ -295,18 +248,13 @@ impl<P: Pace> Driver<P> {
     ///
     /// # Errors
     /// An error of the host, or a scheduler that never sends commands that requests wait for.
-    pub fn run<E: Engine, H: Host<E>>(
-        &mut self,
-        engine: &mut E,
-        host: &mut H,
-        limit: Option<u64>,
-    ) -> Result<u64> {
+    pub fn run<H: Host>(&mut self, sink: &mut Sink, host: &mut H, limit: Option<u64>) -> Result<u64> {
         let limit = limit.unwrap_or(u64::MAX);
         let mut served = 0;
         while served < limit {
             let Some(arrival) = host.next()? else { break };
-            let arrived = self.admit(engine, host, arrival.at)?;
-            self.serve(engine, host, arrival.class, arrived)?;
+            let arrived = self.admit(sink, host, arrival.at)?;
+            self.serve(sink, host, arrival.class, arrived)?;
             served += 1;
         }
         Ok(served)
@@ -316,11 +264,11 @@ impl<P: Pace> Driver<P> {
     ///
     /// # Errors
     /// The errors of [`Driver::run`].
-    pub fn finish<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<DriverCounters> {
+    pub fn finish<H: Host>(&mut self, sink: &mut Sink, host: &mut H) -> Result<DriverCounters> {
         while self.watched() > 0 {
-            self.wait_for_ack(engine, host)?;
+            self.wait_for_ack(sink, host)?;
         }
-        self.run_until(engine, host, self.counters.last_ack)?;
+        self.run_until(sink, host, self.counters.last_ack)?;
         self.completion_times.clear();
         Ok(self.counters)
     }
@@ -332,34 +280,34 @@ impl<P: Pace> Driver<P> {
 
     /// Advances time to the admission of a request and returns its arrival time.
     #[inline]
-    fn admit<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H, at: Nanos) -> Result<Nanos> {
+    fn admit<H: Host>(&mut self, sink: &mut Sink, host: &mut H, at: Nanos) -> Result<Nanos> {
         let arrived = match self.mode {
             LoopMode::Closed { .. } => None,
-            LoopMode::Open { speed, .. } => Some(self.arrival(engine.now(), at, speed)),
+            LoopMode::Open { speed, .. } => Some(self.arrival(sink.now(), at, speed)),
         };
         // A request that arrives at the time of the previous admission is admitted before any
         // completion is processed, so that the scheduler sees simultaneous requests together.
         match arrived {
-            Some(t) if t > engine.now() => self.run_until(engine, host, t)?,
+            Some(t) if t > sink.now() => self.run_until(sink, host, t)?,
             _ => {
-                while self.background.wake_time() <= engine.now() {
-                    self.step(engine, host)?;
+                while self.background.wake_time() <= sink.now() {
+                    self.step(sink, host)?;
                 }
             }
         }
         if let Some(depth) = self.mode.depth() {
-            while self.completion_times.peek().is_some_and(|e| e.0 <= engine.now()) {
+            while self.completion_times.peek().is_some_and(|e| e.0 <= sink.now()) {
                 self.completion_times.pop();
             }
             while self.completion_times.len() + self.watched() >= depth {
                 match self.completion_times.pop() {
-                    Some(Reverse(end)) => self.run_until(engine, host, end)?,
-                    None => self.wait_for_ack(engine, host)?,
+                    Some(Reverse(end)) => self.run_until(sink, host, end)?,
+                    None => self.wait_for_ack(sink, host)?,
                 }
             }
         }
-        self.pace.wait_until(engine.now());
-        Ok(arrived.unwrap_or_else(|| engine.now()))
+        self.pace.wait_until(sink.now());
+        Ok(arrived.unwrap_or_else(|| sink.now()))
     }
 
     fn arrival(&mut self, now: Nanos, at: Nanos, speed: f64) -> Nanos {
@@ -376,26 +324,20 @@ impl<P: Pace> Driver<P> {
     }
 
     #[inline]
-    fn serve<E: Engine, H: Host<E>>(
-        &mut self,
-        engine: &mut E,
-        host: &mut H,
-        class: u8,
-        arrived: Nanos,
-    ) -> Result<()> {
-        let admitted = engine.now();
+    fn serve<H: Host>(&mut self, sink: &mut Sink, host: &mut H, class: u8, arrived: Nanos) -> Result<()> {
+        let admitted = sink.now();
         let index = self.counters.requests;
         if index == 0 {
             self.counters.first_arrival = arrived;
         }
-        engine.begin();
-        host.serve(engine)?;
-        let tok = engine.end();
+        sink.begin();
+        host.serve(sink)?;
+        let tok = sink.end();
         self.counters.requests += 1;
         let mut times = RequestTimes { index, arrived, admitted, acknowledged: admitted };
         // The tag is taken only if the engine has to report the completion.
         let tag = self.free_tags.last().copied().unwrap_or(self.slots.len() as Tag);
-        match engine.time_or_watch(tok, tag) {
+        match sink.time_or_watch(tok, tag) {
             Some(at) => {
                 times.acknowledged = at;
                 self.counters.last_ack = self.counters.last_ack.max(at);
@@ -410,7 +352,7 @@ impl<P: Pace> Driver<P> {
         // request also resets the limit of steps at one point in time.
         if matches!(self.background, BackgroundState::Idle | BackgroundState::Sleep(_)) {
             self.steps_at.1 = 0;
-            self.step(engine, host)?;
+            self.step(sink, host)?;
         }
         Ok(())
     }
@@ -425,18 +367,13 @@ impl<P: Pace> Driver<P> {
 
     /// Advances to `target`; delivers completions and takes background steps on the way.
     #[inline]
-    fn run_until<E: Engine, H: Host<E>>(
-        &mut self,
-        engine: &mut E,
-        host: &mut H,
-        target: Nanos,
-    ) -> Result<()> {
+    fn run_until<H: Host>(&mut self, sink: &mut Sink, host: &mut H, target: Nanos) -> Result<()> {
         loop {
             let wake = self.background.wake_time();
-            if let Some(done) = engine.next_done(wake.min(target)) {
-                self.deliver(engine, host, done)?;
+            if let Some(done) = sink.next_done(wake.min(target)) {
+                self.deliver(sink, host, done)?;
             } else if wake <= target {
-                self.step(engine, host)?;
+                self.step(sink, host)?;
             } else {
                 return Ok(());
             }
@@ -444,14 +381,14 @@ impl<P: Pace> Driver<P> {
     }
 
     /// Advances until the engine reports an acknowledgement.
-    fn wait_for_ack<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
+    fn wait_for_ack<H: Host>(&mut self, sink: &mut Sink, host: &mut H) -> Result<()> {
         let before = self.watched();
         while self.watched() == before {
             let wake = self.background.wake_time();
-            if let Some(done) = engine.next_done(wake) {
-                self.deliver(engine, host, done)?;
+            if let Some(done) = sink.next_done(wake) {
+                self.deliver(sink, host, done)?;
             } else if wake < Nanos::MAX {
-                self.step(engine, host)?;
+                self.step(sink, host)?;
             } else {
                 let why = format!(
                     "it never sends commands that {before} requests wait for, and no event is pending: \
@@ -463,15 +400,10 @@ impl<P: Pace> Driver<P> {
         Ok(())
     }
 
-    fn deliver<E: Engine, H: Host<E>>(
-        &mut self,
-        engine: &mut E,
-        host: &mut H,
-        done: Completion,
-    ) -> Result<()> {
+    fn deliver<H: Host>(&mut self, sink: &mut Sink, host: &mut H, done: Completion) -> Result<()> {
         self.pace.wait_until(done.at);
         if done.tag == BACKGROUND {
-            return self.step(engine, host);
+            return self.step(sink, host);
         }
         let Outstanding { class, mut times } = self.slots[done.tag as usize];
         self.free_tags.push(done.tag);
@@ -482,13 +414,13 @@ impl<P: Pace> Driver<P> {
     }
 
     #[inline]
-    fn step<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
-        let now = engine.now();
+    fn step<H: Host>(&mut self, sink: &mut Sink, host: &mut H) -> Result<()> {
+        let now = sink.now();
         self.counters.steps += 1;
-        self.background = match host.background(engine, self.budget)? {
+        self.background = match host.background(sink, self.budget)? {
             Progress::Idle => BackgroundState::Idle,
             Progress::At(t) => self.limit_steps(now, BackgroundState::Sleep(t)),
-            Progress::Busy(tok) => match engine.time_or_watch(tok, BACKGROUND) {
+            Progress::Busy(tok) => match sink.time_or_watch(tok, BACKGROUND) {
                 Some(t) => self.limit_steps(now, BackgroundState::Resume(t)),
                 None => BackgroundState::Watched,
             },

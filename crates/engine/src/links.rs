@@ -1,7 +1,7 @@
 //! Times of the requests from layers to the layers and media below them.
 
-use crate::driver::Tag;
 use crate::latency::LatencyHistogram;
+use frit_core::Tag;
 use frit_core::{LinkRequest, Nanos, Op, TrafficKind, UnitId};
 use frit_media::Hardware;
 use strum::EnumCount;

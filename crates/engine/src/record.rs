@@ -1,17 +1,8 @@
-//! A sink that records a run: all commands, their order of durability, and the commands that each
+//! An engine that records a run: all commands, their order of durability, and the commands that each
 //! acknowledgement waits for.
 
-use crate::driver::{Completion, Engine, Tag};
-use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState, UntimedSink};
+use frit_core::{Cmd, Completion, Engine, Nanos, Sink, Tag, Tok, UnitId, UnitState};
 use std::collections::HashMap;
-
-/// A token of the recorder: an entry in its table of dependencies, and the token of the sink below.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct RecorderToken<T> {
-    /// 0 if the token is done; otherwise the number of the entry plus one.
-    entry: u32,
-    below: T,
-}
 
 /// A dependency that a token represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,13 +55,13 @@ impl Recording {
     }
 }
 
-/// Records all commands and passes them to the sink below.
-#[derive(Clone, Debug)]
-pub struct Recorder<S: Sink = UntimedSink> {
-    below: S,
+/// Records all commands and passes them to the sink below. The number of a token is that of its entry in
+/// the table of dependencies, plus one.
+#[derive(Debug)]
+pub struct Recorder {
+    below: Sink,
     recording: Recording,
-    entries: Vec<Dependency>,
-    scope: RequestScope<RecorderToken<S::Tok>>,
+    entries: Vec<Entry>,
     open: bool,
     /// Last modifying command, by unit and hazard.
     last_modifier: HashMap<(UnitId, u32), u32>,
@@ -81,20 +72,28 @@ pub struct Recorder<S: Sink = UntimedSink> {
     visit: u32,
 }
 
+/// What is behind a token.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    dependency: Dependency,
+    /// Token of the sink below.
+    below: Tok,
+}
+
 impl Default for Recorder {
     fn default() -> Self {
-        Recorder::new(UntimedSink::new())
+        Recorder::new(Sink::untimed())
     }
 }
 
-impl<S: Sink> Recorder<S> {
+impl Recorder {
     /// Creates a recorder above `below`.
-    pub fn new(below: S) -> Recorder<S> {
+    #[must_use]
+    pub fn new(below: Sink) -> Recorder {
         Recorder {
             below,
             recording: Recording::default(),
             entries: Vec::new(),
-            scope: RequestScope::default(),
             open: false,
             last_modifier: HashMap::new(),
             worklist: Vec::new(),
@@ -103,20 +102,19 @@ impl<S: Sink> Recorder<S> {
         }
     }
 
-    /// Begins a request.
-    pub fn begin_request(&mut self) {
-        self.end_request();
-        self.scope = RequestScope::default();
-        self.open = true;
+    /// Ends the open request of a sink over a recorder, and returns the recording and the sink below;
+    /// `None` if the engine of the sink is another one.
+    #[must_use]
+    pub fn finish(mut sink: Sink) -> Option<(Recording, Sink)> {
+        sink.end();
+        let recorder: Recorder = sink.into_engine()?;
+        Some(recorder.into_parts())
     }
 
-    /// Ends the open request. Commands until the next request are background work.
-    pub fn end_request(&mut self) {
-        if std::mem::take(&mut self.open) {
-            let mut acks = Vec::new();
-            self.ops_below(self.scope.ack.entry, &mut acks);
-            self.recording.requests.push(acks);
-        }
+    /// Returns the recording without the open request, and the sink below.
+    #[must_use]
+    pub fn into_parts(self) -> (Recording, Sink) {
+        (self.recording, self.below)
     }
 
     /// The recording so far, without the open request.
@@ -125,15 +123,24 @@ impl<S: Sink> Recorder<S> {
         &self.recording
     }
 
-    /// Ends the open request, and returns the recording and the sink below.
-    pub fn finish(mut self) -> (Recording, S) {
-        self.end_request();
-        (self.recording, self.below)
+    fn entry(&mut self, dependency: Dependency, below: Tok) -> Tok {
+        self.entries.push(Entry { dependency, below });
+        Tok::new(self.entries.len() as u64)
     }
 
-    fn entry(&mut self, entry: Dependency) -> u32 {
-        self.entries.push(entry);
-        self.entries.len() as u32
+    /// Returns a token that depends on what `after` does, and has another time in the sink below.
+    fn timed(&mut self, after: Tok, below: Tok) -> Tok {
+        if below == self.below_of(after) {
+            return after;
+        }
+        self.entry(Dependency::Join(after.number() as u32, 0), below)
+    }
+
+    fn below_of(&self, tok: Tok) -> Tok {
+        match tok.number() {
+            0 => Tok::DONE,
+            entry => self.entries[entry as usize - 1].below,
+        }
     }
 
     /// Collects the commands that a token depends on, sorted and without duplicates.
@@ -152,7 +159,7 @@ impl<S: Sink> Recorder<S> {
             if std::mem::replace(visit, self.visit) == self.visit {
                 continue;
             }
-            match self.entries[e as usize - 1] {
+            match self.entries[e as usize - 1].dependency {
                 Dependency::Op(op) => into.push(op),
                 Dependency::Join(a, b) => self.worklist.extend([a, b]),
             }
@@ -161,25 +168,18 @@ impl<S: Sink> Recorder<S> {
     }
 }
 
-impl<S: Sink> Sink for Recorder<S> {
-    type Tok = RecorderToken<S::Tok>;
-
+impl Engine for Recorder {
     fn now(&self) -> Nanos {
         self.below.now()
-    }
-
-    fn start(&self) -> Self::Tok {
-        self.scope.start
     }
 
     fn unit(&self, unit: UnitId) -> UnitState {
         self.below.unit(unit)
     }
 
-    fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok {
-        let after = self.join(self.scope.start, after);
+    fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
         let mut edges = Vec::new();
-        self.ops_below(after.entry, &mut edges);
+        self.ops_below(after.number() as u32, &mut edges);
         let request = match (self.recording.requests.len(), self.open) {
             (n, true) => Some(n as u32),
             (0, false) => None,
@@ -192,73 +192,71 @@ impl<S: Sink> Sink for Recorder<S> {
             false => self.last_modifier.insert((cmd.unit, cmd.hazard), op),
         };
         self.recording.ops.push(RecordedCommand { cmd, after: edges, follows, request });
-        RecorderToken { entry: self.entry(Dependency::Op(op)), below: self.below.emit(cmd, after.below) }
+        let below = self.below.emit(cmd, self.below_of(after));
+        self.entry(Dependency::Op(op), below)
     }
 
-    fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok {
-        let entry = match (a.entry, b.entry) {
-            (0, e) | (e, 0) => e,
-            (x, y) if x == y => x,
-            (x, y) => self.entry(Dependency::Join(x, y)),
-        };
-        RecorderToken { entry, below: self.below.join(a.below, b.below) }
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
+        if b == Tok::DONE || a == b {
+            return a;
+        }
+        if a == Tok::DONE {
+            return b;
+        }
+        let below = self.below.join(self.below_of(a), self.below_of(b));
+        self.entry(Dependency::Join(a.number() as u32, b.number() as u32), below)
     }
 
-    fn delay(&mut self, after: Self::Tok, by: Nanos) -> Self::Tok {
-        let after = self.join(self.scope.start, after);
-        RecorderToken { below: self.below.delay(after.below, by), ..after }
+    fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
+        let below = self.below.delay(self.below_of(after), by);
+        self.timed(after, below)
     }
 
     fn add_server(&mut self) -> u16 {
         self.below.add_server()
     }
 
-    fn serve(&mut self, server: u16, after: Self::Tok, by: Nanos) -> Self::Tok {
-        let after = self.join(self.scope.start, after);
-        RecorderToken { below: self.below.serve(server, after.below, by), ..after }
+    fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
+        let below = self.below.serve(server, self.below_of(after), by);
+        self.timed(after, below)
     }
 
-    fn is_done(&self, tok: Self::Tok) -> bool {
-        self.below.is_done(tok.below)
+    fn is_done(&self, tok: Tok) -> bool {
+        self.below.is_done(self.below_of(tok))
     }
 
     fn add_pool(&mut self, limit: u64) -> u16 {
         self.below.add_pool(limit)
     }
 
-    fn acquire(&mut self, pool: u16, amount: u64, after: Self::Tok, instead: Self::Tok) -> Self::Tok {
-        let after = self.join(self.scope.start, after);
-        RecorderToken { below: self.below.acquire(pool, amount, after.below, instead.below), ..after }
+    fn acquire(&mut self, pool: u16, amount: u64, after: Tok, instead: Tok) -> Tok {
+        let below = self.below.acquire(pool, amount, self.below_of(after), self.below_of(instead));
+        self.timed(after, below)
     }
 
-    fn release(&mut self, pool: u16, amount: u64, after: Self::Tok) {
-        self.below.release(pool, amount, after.below);
+    fn release(&mut self, pool: u16, amount: u64, after: Tok) {
+        self.below.release(pool, amount, self.below_of(after));
     }
 
-    fn ack(&mut self, tok: Self::Tok) {
-        self.scope.ack = self.join(self.scope.ack, tok);
-    }
-
-    fn scope(&mut self) -> &mut RequestScope<Self::Tok> {
-        &mut self.scope
-    }
-}
-
-/// Records a run of a driver. The token of an acknowledgement is that of the sink below.
-impl<S: Engine> Engine for Recorder<S> {
     fn begin(&mut self) {
-        self.begin_request();
+        self.open = true;
         self.below.begin();
     }
 
-    fn end(&mut self) -> Self::Tok {
-        self.end_request();
-        self.below.ack(self.scope.ack.below);
-        RecorderToken { entry: 0, below: self.below.end() }
+    /// Commands until the next request are background work.
+    fn end(&mut self, ack: Tok) -> Tok {
+        if std::mem::take(&mut self.open) {
+            let mut acks = Vec::new();
+            self.ops_below(ack.number() as u32, &mut acks);
+            self.recording.requests.push(acks);
+        }
+        self.below.ack(self.below_of(ack));
+        let below = self.below.end();
+        self.timed(Tok::DONE, below)
     }
 
-    fn time_or_watch(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
-        self.below.time_or_watch(tok.below, tag)
+    fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
+        self.below.time_or_watch(self.below_of(tok), tag)
     }
 
     fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
@@ -277,9 +275,9 @@ mod tests {
 
     #[test]
     fn joins_become_edges_and_acks_are_sets() {
-        let mut r = Recorder::default();
+        let mut r = Sink::new(Recorder::default());
         let before = r.emit(cmd(0), r.start());
-        r.begin_request();
+        r.begin();
         let a = r.emit(cmd(1), before);
         let b = r.emit(cmd(2), r.start());
         let ab = r.join(a, b);
@@ -288,11 +286,11 @@ mod tests {
         r.ack(c);
         r.ack(b);
         r.ack(b);
-        r.end_request();
+        r.end();
         r.emit(cmd(4), c);
-        r.begin_request();
+        r.begin();
         r.ack(ab);
-        let (rec, _) = r.finish();
+        let (rec, _) = Recorder::finish(r).unwrap();
         let edges: Vec<&[u32]> = rec.ops.iter().map(|o| o.after.as_slice()).collect();
         assert_eq!(edges, [&[] as &[u32], &[0], &[], &[1, 2], &[3]]);
         assert_eq!(rec.requests, [vec![2, 3], vec![1, 2]]);
@@ -302,7 +300,7 @@ mod tests {
 
     #[test]
     fn tokens_that_share_parts_are_walked_once() {
-        let mut r = Recorder::default();
+        let mut r = Sink::new(Recorder::default());
         let (mut a, mut b) = (r.emit(cmd(0), r.start()), r.emit(cmd(1), r.start()));
         // 2^100 paths to each of the two commands.
         for _ in 0..100 {
@@ -311,21 +309,21 @@ mod tests {
         let both = r.join(a, b);
         r.emit(cmd(2), both);
         r.emit(cmd(3), a);
-        let (rec, _) = r.finish();
+        let (rec, _) = Recorder::finish(r).unwrap();
         assert_eq!(rec.ops[2].after, [0, 1]);
         assert_eq!(rec.ops[3].after, [0, 1]);
     }
 
     #[test]
     fn a_cut_keeps_what_each_command_waits_for() {
-        let mut r = Recorder::default();
+        let mut r = Sink::new(Recorder::default());
         let a = r.emit(cmd(0), r.start());
         let b = r.emit(cmd(1), a);
-        r.begin_request();
+        r.begin();
         let c = r.emit(cmd(2), r.start());
         let t = r.join(b, c);
         r.ack(t);
-        let (rec, _) = r.finish();
+        let (rec, _) = Recorder::finish(r).unwrap();
         assert!(rec.ops.iter().all(|o| o.follows.is_none()));
         for (set, closed, acked) in [
             (0b000, true, false),
@@ -343,14 +341,14 @@ mod tests {
 
     #[test]
     fn pages_of_a_block_are_durable_in_order_without_edges() {
-        let mut r = Recorder::default();
+        let mut r = Sink::new(Recorder::default());
         for (addr, op) in
             [(0, Op::NandProgram), (9, Op::NandProgram), (1, Op::NandProgram), (0, Op::NandErase)]
         {
             let hazard = u32::from(addr == 9);
             r.emit(Cmd { op, hazard, ..cmd(addr) }, r.start());
         }
-        let (rec, _) = r.finish();
+        let (rec, _) = Recorder::finish(r).unwrap();
         let follows: Vec<Option<u32>> = rec.ops.iter().map(|o| o.follows).collect();
         assert_eq!(follows, [None, None, Some(0), Some(2)]);
         assert!(rec.is_valid_cut(|i| i < 3));

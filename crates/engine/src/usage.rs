@@ -3,10 +3,36 @@
 use crate::arm_stats::ArmStats;
 use crate::latency::LatencyHistogram;
 use crate::links::LinkTimes;
-use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Sink, UnitId};
 use frit_media::{Hardware, TimingModel};
 use serde::Serialize;
 use strum::{EnumCount, IntoEnumIterator};
+
+/// Usage of the devices of a sink, which the engines of this crate count.
+pub trait SinkUsage {
+    /// Returns the usage; `None` without time, or with an engine that counts none.
+    fn usage(&self) -> Option<&DeviceUsage>;
+
+    /// Mutable usage, to reset it or to enable further statistics.
+    fn usage_mut(&mut self) -> Option<&mut DeviceUsage>;
+
+    /// Resets all statistics; measurement restarts at `now`.
+    fn reset_usage(&mut self, now: Nanos) {
+        if let Some(usage) = self.usage_mut() {
+            usage.reset(now);
+        }
+    }
+}
+
+impl SinkUsage for Sink {
+    fn usage(&self) -> Option<&DeviceUsage> {
+        self.statistics()?.downcast_ref()
+    }
+
+    fn usage_mut(&mut self) -> Option<&mut DeviceUsage> {
+        self.statistics_mut()?.downcast_mut()
+    }
+}
 
 /// Total time of the commands of one operation and cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::host::HostModel;
 use crate::isp::REQUEST_MAX;
-use frit_core::{Cause, Counts, ReadTarget, Sink, UnitId, WriteData, size};
+use frit_core::{Cause, Counts, ReadTarget, Sink, Tok, UnitId, WriteData, size};
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, MediumConfig, MediumSpec, MemoryStore, NoStore, Pcm, PcmConfig,
 };
@@ -45,24 +45,24 @@ impl HostDevice {
     }
 
     /// Transfers bytes towards the processor.
-    pub(crate) fn receive<S: Sink>(
+    pub(crate) fn receive(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         len: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> frit_core::Result<S::Tok> {
+        after: Tok,
+    ) -> frit_core::Result<Tok> {
         self.0.read(sink, 0, ReadTarget::Len(len), cause, after)
     }
 
     /// Transfers bytes away from the processor.
-    pub(crate) fn send<S: Sink>(
+    pub(crate) fn send(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         len: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> frit_core::Result<S::Tok> {
+        after: Tok,
+    ) -> frit_core::Result<Tok> {
         self.0.write(sink, 0, WriteData::Len(len), cause, after)
     }
 }
@@ -85,13 +85,13 @@ impl EngineUnits {
     }
 
     /// Processes bytes on a unit.
-    pub(crate) fn process<S: Sink>(
+    pub(crate) fn process(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
         len: u32,
-        after: S::Tok,
-    ) -> frit_core::Result<S::Tok> {
+        after: Tok,
+    ) -> frit_core::Result<Tok> {
         self.0.read(sink, u64::from(unit) * REQUEST_MAX, ReadTarget::Len(len), Cause::Isp, after)
     }
 

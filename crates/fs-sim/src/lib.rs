@@ -24,4 +24,3 @@ pub use error::{Error, Result};
 pub use host::HostModel;
 pub use isp::{IspHost, IspParams};
 pub use sim_medium::{MediumCall, RecordedCall, SimMedium};
-pub use timed::TimedSink;

@@ -7,8 +7,8 @@ use crate::build::{Devices, UnitName};
 use crate::error::{Error, Result};
 use crate::host::HostModel;
 use crate::sim_medium::{MediumCall, RecordedCall, SimMedium};
-use crate::timed::TimedSink;
-use frit_core::{Cause, Nanos, Op, UnitId, size};
+use crate::timed::{spans as command_spans, timed};
+use frit_core::{Cause, Nanos, Op, Sink, UnitId, size};
 use frit_engine::{InOrder, Recorder, Recording};
 use frit_fs::{AttrChanges, Caller, FileSystem, Fs, NewInode, RenameMode};
 use serde::Serialize;
@@ -157,8 +157,6 @@ pub struct Plan {
     pub sums: Vec<CommandTotal>,
 }
 
-type PlanSink = Recorder<TimedSink>;
-
 /// An executed operation.
 struct ExecutedOp {
     /// Start time.
@@ -170,7 +168,7 @@ struct ExecutedOp {
 }
 
 /// Creates a file system with a file and executes the operation, whose calls the medium records.
-fn make(medium: &SimMedium<PlanSink>, asked: OperationSpec, sums: bool) -> Result<ExecutedOp> {
+fn make(medium: &SimMedium, asked: OperationSpec, sums: bool) -> Result<ExecutedOp> {
     let (me, bytes) = (Caller::ROOT, vec![1; asked.bytes as usize]);
     let fs = Fs::format(medium, format(0, sums)).map_err(Error::fs("format"))?;
     let dir = directory(&fs, "dir")?;
@@ -217,12 +215,14 @@ pub fn explain(
     let mut parts = Devices::new(profile, HostModel::find(host)?, bytes)?;
     parts.sums = sums;
     let (units, host) = (parts.units(), parts.host.name.clone());
-    let sink = Recorder::new(TimedSink::new(InOrder::new(&parts.hardware)));
+    let sink = Sink::new(Recorder::new(timed(InOrder::new(&parts.hardware))));
     let medium = SimMedium::new(parts, sink)?;
     let ExecutedOp { began, took, first } = make(&medium, asked, sums)?;
     let steps = medium.take_calls();
-    let (recording, timed) = medium.into_sink().finish();
-    let spans = spans(&recording, timed.into_spans());
+    let Some((recording, timed)) = Recorder::finish(medium.into_sink()) else {
+        return Err(frit_core::Error::param("engine", "", "records nothing").into());
+    };
+    let spans = spans(&recording, command_spans(timed));
     let commands: Vec<PlanCommand> = (first as usize..recording.ops.len())
         .map(|i| {
             let (op, (start, end)) = (&recording.ops[i], spans[i]);

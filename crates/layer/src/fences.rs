@@ -1,30 +1,29 @@
 //! Fences of a layer: PCM writes that are not fenced yet, and the completion of all fences.
 
-use crate::Token;
 use crate::tokens::join_into;
-use frit_core::Sink;
 use frit_core::planted::{PlantedBug, is_planted};
+use frit_core::{Sink, Tok};
 use frit_media::Store;
 use frit_wear::Leveled;
 
 /// State of the fences of a layer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fences<T> {
+pub(crate) struct Fences {
     /// Completion of the writes that the next fence must cover.
-    open: Option<T>,
+    open: Option<Tok>,
     /// Completion of all fences so far.
-    done: T,
+    done: Tok,
 }
 
-impl<T: Token> Fences<T> {
+impl Fences {
     /// Creates the state of a layer without fences.
-    pub(crate) fn new() -> Fences<T> {
-        Fences { open: None, done: T::default() }
+    pub(crate) fn new() -> Fences {
+        Fences { open: None, done: Tok::default() }
     }
 
     /// Makes the next fence cover a token as well.
     #[inline]
-    pub(crate) fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+    pub(crate) fn wait(&mut self, sink: &mut Sink, tok: Tok) {
         join_into(sink, &mut self.open, tok);
     }
 
@@ -36,24 +35,19 @@ impl<T: Token> Fences<T> {
     /// Fences the writes that are not fenced yet. Returns the completion, or `None` if there are
     /// none. `bug` is the planted bug that issues no fence.
     #[inline]
-    pub(crate) fn close<S: Sink<Tok = T>, P: Store>(
+    pub(crate) fn close<P: Store>(
         &mut self,
-        pcm: &mut Leveled<T, P>,
-        sink: &mut S,
+        pcm: &mut Leveled<P>,
+        sink: &mut Sink,
         bug: impl PlantedBug,
-    ) -> Option<T> {
+    ) -> Option<Tok> {
         let open = self.open.take()?;
         Some(if is_planted(bug) { open } else { self.after(pcm, sink, open) })
     }
 
     /// Issues a fence after a token, and returns its completion.
     #[inline]
-    pub(crate) fn after<S: Sink<Tok = T>, P: Store>(
-        &mut self,
-        pcm: &mut Leveled<T, P>,
-        sink: &mut S,
-        tok: T,
-    ) -> T {
+    pub(crate) fn after<P: Store>(&mut self, pcm: &mut Leveled<P>, sink: &mut Sink, tok: Tok) -> Tok {
         let done = pcm.fence(sink, tok);
         self.done = sink.join(self.done, done);
         done
@@ -61,7 +55,7 @@ impl<T: Token> Fences<T> {
 
     /// Returns the completion of all fences so far.
     #[inline]
-    pub(crate) fn done(&self) -> T {
+    pub(crate) fn done(&self) -> Tok {
         self.done
     }
 }

@@ -11,7 +11,7 @@ use frit_core::planted::{PlantedBug, is_planted};
 use frit_core::{Recovery, Result, Sink};
 
 /// Layer with records, of which a clean shutdown writes a [`RecordSummary`].
-pub(crate) trait SummarizedRecords<S: Sink> {
+pub(crate) trait SummarizedRecords {
     /// Result of a scan of the records.
     type Scan;
 
@@ -26,20 +26,25 @@ pub(crate) trait SummarizedRecords<S: Sink> {
     fn record_copies(&self) -> u32;
 
     /// Reads the records again, after they or the copies that count have changed.
-    fn scan_again(&mut self, sink: &mut S, which: Copies, recovery: &mut Recovery) -> Result<Self::Scan>;
+    fn scan_again(&mut self, sink: &mut Sink, which: Copies, recovery: &mut Recovery) -> Result<Self::Scan>;
 
     /// Ends the scans of single copies, none of which matched the summary. Returns the result of a
     /// scan of all copies, for which `first` is the one before these scans.
-    fn end_trials(&mut self, sink: &mut S, first: Self::Scan, recovery: &mut Recovery) -> Result<Self::Scan>;
+    fn end_trials(
+        &mut self,
+        sink: &mut Sink,
+        first: Self::Scan,
+        recovery: &mut Recovery,
+    ) -> Result<Self::Scan>;
 
     /// Makes all copies of the records equal to one of them. The change is durable afterwards.
-    fn copy_records(&mut self, sink: &mut S, from: u32) -> Result<()>;
+    fn copy_records(&mut self, sink: &mut Sink, from: u32) -> Result<()>;
 
     /// Returns `true` if a record is plausible for a slot that has none.
     fn fits(&self, entry: &SummaryEntry, scan: &Self::Scan) -> Result<bool>;
 
     /// Writes a record that is missing. It is durable afterwards.
-    fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()>;
+    fn restore_record(&mut self, sink: &mut Sink, entry: &SummaryEntry) -> Result<()>;
 
     /// Describes the loss of at least `records` records, and the remedies.
     fn describe_missing(&self, records: u32, scan: &Self::Scan) -> Result<String>;
@@ -52,9 +57,9 @@ pub(crate) trait SummarizedRecords<S: Sink> {
 /// down cleanly. Records that are outdated in one copy, or one that is missing, are restored if the
 /// summary determines their contents. Otherwise the missing records are noted. `bug` is the planted
 /// bug that does not compare.
-pub(crate) fn compare_with_summary<S: Sink, L: SummarizedRecords<S>>(
+pub(crate) fn compare_with_summary<L: SummarizedRecords>(
     layer: &mut L,
-    sink: &mut S,
+    sink: &mut Sink,
     state: UsageState,
     bug: impl PlantedBug,
     scan: L::Scan,

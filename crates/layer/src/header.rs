@@ -5,10 +5,9 @@
 //! 64  state (8)
 //! ```
 
-use crate::Token;
 use crate::fences::Fences;
 use crate::payload::source_of;
-use frit_core::{Cause, Error, MediumKind, Result, Sink};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Tok};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
 use frit_wear::Leveled;
@@ -76,7 +75,7 @@ impl LayerHeader {
     }
 
     /// Reads the header from PCM.
-    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<LayerHeader> {
+    pub(crate) fn read<P: Store>(pcm: &Leveled<P>) -> Result<LayerHeader> {
         let mut head = [0; HEAD_BYTES];
         pcm.peek(0, &mut head)?;
         Ok(LayerHeader(head))
@@ -104,12 +103,12 @@ impl LayerHeader {
 
     /// Formats the PCM and writes the header. Returns the completion after which it is durable, for
     /// which the current request waits.
-    pub(crate) fn write<S: Sink<Tok = T>, T: Token, P: Store>(
+    pub(crate) fn write<P: Store>(
         &self,
-        pcm: &mut Leveled<T, P>,
-        fences: &mut Fences<T>,
-        sink: &mut S,
-    ) -> Result<T> {
+        pcm: &mut Leveled<P>,
+        fences: &mut Fences,
+        sink: &mut Sink,
+    ) -> Result<Tok> {
         let after = pcm.format(sink)?;
         let tok = pcm.write(sink, 0, source_of::<P>(&self.0), Cause::Meta, after)?;
         let done = fences.after(pcm, sink, tok);
@@ -120,7 +119,7 @@ impl LayerHeader {
     /// Sets the header and its state without commands if no header was ever written: a simulation
     /// with data starts without a format, but can be halted and booted too. Returns `true` if it
     /// was set. Without bytes there is no header.
-    pub(crate) fn preset_if_blank<T: Token, P: Store>(&self, pcm: &mut Leveled<T, P>) -> Result<bool> {
+    pub(crate) fn preset_if_blank<P: Store>(&self, pcm: &mut Leveled<P>) -> Result<bool> {
         if !P::STORES_BYTES || !LayerHeader::read(pcm)?.is_blank() {
             return Ok(false);
         }
@@ -135,9 +134,9 @@ impl LayerHeader {
     /// # Errors
     /// `Corrupt` if the PCM has another header. `other` describes a header of the same kind of
     /// layer; `none` is the description if there is no such header.
-    pub(crate) fn usage_state<T: Token, P: Store>(
+    pub(crate) fn usage_state<P: Store>(
         &self,
-        pcm: &Leveled<T, P>,
+        pcm: &Leveled<P>,
         other: impl FnOnce(&LayerHeader) -> String,
         none: &str,
     ) -> Result<UsageState> {
@@ -152,13 +151,13 @@ impl LayerHeader {
 
 /// Writes the state after `after`. Returns the completion after which it is durable, for which the
 /// current request waits.
-pub(crate) fn write_state<S: Sink<Tok = T>, T: Token, P: Store>(
-    pcm: &mut Leveled<T, P>,
-    fences: &mut Fences<T>,
-    sink: &mut S,
+pub(crate) fn write_state<P: Store>(
+    pcm: &mut Leveled<P>,
+    fences: &mut Fences,
+    sink: &mut Sink,
     state: UsageState,
-    after: T,
-) -> Result<T> {
+    after: Tok,
+) -> Result<Tok> {
     let word = (state as u64).to_le_bytes();
     let tok = pcm.write(sink, STATE_AT, source_of::<P>(&word), Cause::Meta, after)?;
     let done = fences.after(pcm, sink, tok);
@@ -167,7 +166,7 @@ pub(crate) fn write_state<S: Sink<Tok = T>, T: Token, P: Store>(
 }
 
 /// Reads the state.
-fn state<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<UsageState> {
+fn state<P: Store>(pcm: &Leveled<P>) -> Result<UsageState> {
     let mut state = [0; 8];
     pcm.peek(STATE_AT, &mut state)?;
     let state = u64::from_le_bytes(state);

@@ -48,7 +48,6 @@ pub mod zns;
 pub use cache::{Cache, CacheConfig};
 pub use flashcache::{Flashcache, FlashcacheConfig};
 pub use flashtier::{Flashtier, FlashtierConfig};
-pub use frit_core::Token;
 pub use ftl::{Ftl, FtlConfig};
 pub use hfsl::{FusionMethod, Hfsl, HfslConfig};
 pub use nameless::{Nameless, NamelessConfig};

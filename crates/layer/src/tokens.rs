@@ -1,11 +1,10 @@
 //! Tokens that are joined over several commands.
 
-use crate::Token;
-use frit_core::Sink;
+use frit_core::{Sink, Tok};
 
 /// Joins a token with those before it, if there are any.
 #[inline]
-pub(crate) fn join_into<S: Sink>(sink: &mut S, all: &mut Option<S::Tok>, tok: S::Tok) {
+pub(crate) fn join_into(sink: &mut Sink, all: &mut Option<Tok>, tok: Tok) {
     *all = Some(match *all {
         Some(before) => sink.join(before, tok),
         None => tok,
@@ -14,19 +13,19 @@ pub(crate) fn join_into<S: Sink>(sink: &mut S, all: &mut Option<S::Tok>, tok: S:
 
 /// Accumulator of tokens: completes when all added tokens have completed.
 #[derive(Clone, Copy)]
-pub(crate) struct JoinedToken<T>(Option<T>);
+pub(crate) struct JoinedToken(Option<Tok>);
 
-impl<T: Token> JoinedToken<T> {
-    pub(crate) fn new() -> JoinedToken<T> {
+impl JoinedToken {
+    pub(crate) fn new() -> JoinedToken {
         JoinedToken(None)
     }
 
-    pub(crate) fn add<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+    pub(crate) fn add(&mut self, sink: &mut Sink, tok: Tok) {
         join_into(sink, &mut self.0, tok);
     }
 
     /// Returns the joined token; a completed one if nothing was added.
-    pub(crate) fn get<S: Sink<Tok = T>>(self, sink: &S) -> T {
+    pub(crate) fn get(self, sink: &Sink) -> Tok {
         self.0.unwrap_or_else(|| sink.start())
     }
 }

@@ -2,7 +2,7 @@
 //! frit-media`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_core::{BlockId, Cause, Ppn, ReadTarget, UntimedSink, WriteData};
+use frit_core::{BlockId, Cause, Ppn, ReadTarget, Sink, Tok, WriteData};
 use frit_media::{Hardware, MediumConfig, MediumSpec, MemoryStore, Nand, NoStore, Pcm, Spare, Store};
 use std::hint::black_box;
 use std::path::Path;
@@ -36,14 +36,21 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
     let mut seq = 0;
     time(&format!("{profile}, {what}: erase + program"), pages + u64::from(blocks), || {
         for i in 0..blocks {
-            nand.erase(&mut UntimedSink::new(), block(i), Cause::Gc, ()).unwrap();
+            nand.erase(&mut Sink::untimed(), block(i), Cause::Gc, Tok::DONE).unwrap();
         }
         for p in 0..g.pages_per_block {
             for i in 0..blocks {
                 seq += 1;
                 let ppn = g.ppn(block(i), p);
-                nand.program(&mut UntimedSink::new(), ppn, source, Spare { lpn: i, seq }, Cause::Host, ())
-                    .unwrap();
+                nand.program(
+                    &mut Sink::untimed(),
+                    ppn,
+                    source,
+                    Spare { lpn: i, seq },
+                    Cause::Host,
+                    Tok::DONE,
+                )
+                .unwrap();
             }
         }
     });
@@ -57,7 +64,7 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
             let ppn: Ppn = g.ppn(block(n / g.pages_per_block), n % g.pages_per_block);
             let into =
                 if St::STORES_BYTES { ReadTarget::Bytes(&mut out) } else { ReadTarget::Len(g.page_bytes) };
-            nand.read(&mut UntimedSink::new(), ppn, 0, into, Cause::Host, ()).unwrap();
+            nand.read(&mut Sink::untimed(), ppn, 0, into, Cause::Host, Tok::DONE).unwrap();
         }
     });
     black_box(nand.counts());
@@ -73,7 +80,7 @@ fn pcm(profile: &str, len: u32) {
         for _ in 0..n {
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let to = (at >> 33) % slots * u64::from(len);
-            pcm.write(&mut UntimedSink::new(), to, WriteData::Len(len), Cause::Host, ()).unwrap();
+            pcm.write(&mut Sink::untimed(), to, WriteData::Len(len), Cause::Host, Tok::DONE).unwrap();
         }
     });
     black_box(pcm.counts());
@@ -89,17 +96,17 @@ fn fresh(profile: &str, len: u32) {
     let stride = (pages / 5) | 1;
     time(&format!("{profile}, no bytes: write_fresh of {len} B, half clean"), 2 * pages, || {
         for block in 0..pages / per_unit {
-            pcm.refresh(&mut UntimedSink::new(), block * unit, Cause::Gc, ()).unwrap();
+            pcm.refresh(&mut Sink::untimed(), block * unit, Cause::Gc, Tok::DONE).unwrap();
         }
         let mut at = 0;
         for _ in 0..2 * pages {
             at = (at + stride) % pages;
             pcm.write_fresh(
-                &mut UntimedSink::new(),
+                &mut Sink::untimed(),
                 at * u64::from(len),
                 WriteData::Len(len),
                 Cause::Host,
-                (),
+                Tok::DONE,
             )
             .unwrap();
         }

@@ -3,7 +3,9 @@
 use crate::stripe::Stripe;
 use crate::{Device, DramTiming, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
-use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, ReadTarget, Result, Sink, UnitId, WriteData};
+use frit_core::{
+    Cause, Cmd, Counts, Error, MediumKind, Op, ReadTarget, Result, Sink, Tok, UnitId, WriteData,
+};
 
 /// Configuration of a DRAM buffer.
 #[derive(Clone, Debug)]
@@ -87,21 +89,21 @@ impl<St: Store> Dram<St> {
         UnitId(self.first_unit.0 + self.stripe.channel(at) as u16)
     }
 
-    fn emit_split<S: Sink>(
+    fn emit_split(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         at: u64,
         len: u32,
         why: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         if at.checked_add(u64::from(len)).is_none_or(|end| end > self.config.bytes) {
             let what = "an access reaches past the end of the buffer";
             return Err(Error::Rule { medium: MediumKind::Dram, at, what });
         }
         let (mut at, mut left) = (at, len);
-        let mut done: Option<S::Tok> = None;
+        let mut done: Option<Tok> = None;
         while left > 0 {
             let n = self.stripe.contiguous_len(at, left);
             self.counts.add(op, why, n);
@@ -122,14 +124,14 @@ impl<St: Store> Dram<St> {
     ///
     /// # Errors
     /// `Rule` for an access past the end, or an error of the store.
-    pub fn read<S: Sink>(
+    pub fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let tok = self.emit_split(sink, Op::DramRead, at, into.len(), cause, after)?;
         if let Some(into) = into.bytes() {
             self.store.read(at, into)?;
@@ -141,14 +143,14 @@ impl<St: Store> Dram<St> {
     ///
     /// # Errors
     /// `Rule` for an access past the end, or an error of the store.
-    pub fn write<S: Sink>(
+    pub fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let tok = self.emit_split(sink, Op::DramWrite, at, data.len(), cause, after)?;
         if let Some(bytes) = data.bytes() {
             self.store.write(at, bytes)?;
@@ -208,8 +210,8 @@ impl<St: Store> Dram<St> {
 mod tests {
     use super::*;
     use crate::MemoryStore;
-    use crate::testing::RecordingSink;
-    use frit_core::{Nanos, UntimedSink};
+    use crate::testing::{recorded, recording_sink};
+    use frit_core::{Nanos, Sink};
 
     fn config() -> DramConfig {
         DramConfig {
@@ -224,23 +226,23 @@ mod tests {
     #[test]
     fn it_holds_its_bytes_until_it_loses_power() {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
-        d.write(&mut UntimedSink::new(), 60, WriteData::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
+        d.write(&mut Sink::untimed(), 60, WriteData::Bytes(&[7; 8]), Cause::Host, Tok::DONE).unwrap();
         let mut out = [0; 10];
-        d.read(&mut UntimedSink::new(), 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut Sink::untimed(), 59, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
         d.power_loss().unwrap();
-        d.read(&mut UntimedSink::new(), 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut Sink::untimed(), 59, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(out, [0; 10]);
     }
 
     #[test]
     fn accesses_split_over_channels_and_stay_inside() {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
-        let mut log = RecordingSink::default();
-        let tok = d.write(&mut log, 32, WriteData::Bytes(&[1; 100]), Cause::Host, 0).unwrap();
-        let seen: Vec<_> = log.cmds.iter().map(|(c, _)| (c.addr, c.len, c.unit.0)).collect();
-        assert_eq!((seen, tok), (vec![(32, 32, 0), (64, 64, 1), (128, 4, 0)], 0b111));
-        assert!(d.read(&mut log, 4000, ReadTarget::Len(97), Cause::Host, 0).is_err());
+        let mut log = recording_sink();
+        let tok = d.write(&mut log, 32, WriteData::Bytes(&[1; 100]), Cause::Host, Tok::DONE).unwrap();
+        let seen: Vec<_> = recorded(&log).iter().map(|(c, _)| (c.addr, c.len, c.unit.0)).collect();
+        assert_eq!((seen, tok), (vec![(32, 32, 0), (64, 64, 1), (128, 4, 0)], Tok::new(0b111)));
+        assert!(d.read(&mut log, 4000, ReadTarget::Len(97), Cause::Host, Tok::DONE).is_err());
         assert_eq!(d.counts().of(Op::DramWrite).bytes, 100);
         assert_eq!(d.view().units, 2);
         assert!(Dram::new(config(), MemoryStore::new(10), &mut Hardware::new()).is_err());

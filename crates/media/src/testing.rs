@@ -1,35 +1,36 @@
-//! A sink that records its commands, for the unit tests of media.
+//! An engine that records its commands, for the unit tests of media.
 
-use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Engine, Nanos, Sink, Tok};
 
-/// All emitted commands, each with the tokens that it waited for. A token is a set of commands, one
-/// bit each.
+/// All emitted commands, each with the tokens that it waited for. The number of a token is a set of
+/// commands, one bit each.
 #[derive(Default)]
-pub(crate) struct RecordingSink {
-    pub(crate) cmds: Vec<(Cmd, u64)>,
-    scope: RequestScope<u64>,
-}
+struct SetRecorder(Vec<(Cmd, u64)>);
 
-impl Sink for RecordingSink {
-    type Tok = u64;
+impl Engine for SetRecorder {
     fn now(&self) -> Nanos {
         Nanos::ZERO
     }
-    fn start(&self) -> u64 {
-        0
+    fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        self.0.push((cmd, after.number()));
+        Tok::new(1 << (self.0.len() - 1))
     }
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
+        Tok::new(a.number() | b.number())
     }
-    fn emit(&mut self, cmd: Cmd, after: u64) -> u64 {
-        self.cmds.push((cmd, after));
-        1 << (self.cmds.len() - 1)
-    }
-    fn join(&mut self, a: u64, b: u64) -> u64 {
-        a | b
-    }
-    fn ack(&mut self, _: u64) {}
-    fn scope(&mut self) -> &mut RequestScope<u64> {
-        &mut self.scope
-    }
+}
+
+/// Returns a sink that records its commands.
+pub(crate) fn recording_sink() -> Sink {
+    Sink::new(SetRecorder::default())
+}
+
+/// Returns what a [`recording_sink`] has recorded so far.
+pub(crate) fn recorded(sink: &Sink) -> &[(Cmd, u64)] {
+    &sink.engine::<SetRecorder>().unwrap().0
+}
+
+/// Forgets what a [`recording_sink`] has recorded.
+pub(crate) fn forget(sink: &mut Sink) {
+    sink.engine_mut::<SetRecorder>().unwrap().0.clear();
 }

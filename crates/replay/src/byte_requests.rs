@@ -9,10 +9,7 @@ use frit_trace::Request;
 ///
 /// # Errors
 /// The layer serves whole sectors only.
-fn byte_access<'a, S: Sink>(
-    layer: &'a mut dyn StackDevice<S>,
-    r: &Request,
-) -> Result<&'a mut dyn ByteAccess<S>> {
+fn byte_access<'a>(layer: &'a mut dyn StackDevice, r: &Request) -> Result<&'a mut dyn ByteAccess> {
     let name = layer.info().name;
     layer.byte_access().ok_or_else(|| {
         let why = format!(
@@ -25,10 +22,10 @@ fn byte_access<'a, S: Sink>(
 }
 
 /// Reads the bytes of a request, and checks them if there is a verifier.
-pub(crate) fn read<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
+pub(crate) fn read(
+    layer: &mut dyn StackDevice,
     mut verifier: Option<&mut Verifier>,
-    sink: &mut S,
+    sink: &mut Sink,
     r: &Request,
 ) -> Result<()> {
     let access = byte_access(layer, r)?;
@@ -42,10 +39,10 @@ pub(crate) fn read<S: Sink>(
 }
 
 /// Writes the bytes of a request, with generated contents if there is a verifier.
-pub(crate) fn write<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
+pub(crate) fn write(
+    layer: &mut dyn StackDevice,
     mut verifier: Option<&mut Verifier>,
-    sink: &mut S,
+    sink: &mut Sink,
     r: &Request,
 ) -> Result<()> {
     let access = byte_access(layer, r)?;

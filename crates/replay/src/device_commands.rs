@@ -86,10 +86,10 @@ impl CommandCounts {
 /// # Errors
 /// The layer has no such interface; the request has not whole blocks or zones; the errors of
 /// [`CacheAccess`] and [`ZoneAccess`].
-pub(crate) fn execute<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
+pub(crate) fn execute(
+    layer: &mut dyn StackDevice,
     verifier: Option<&mut Verifier>,
-    sink: &mut S,
+    sink: &mut Sink,
     command: DeviceCommand,
     r: &Request,
 ) -> Result<CommandEffect> {
@@ -117,13 +117,13 @@ fn unknown(layer: &str, command: DeviceCommand, known_by: &[&str]) -> Error {
 }
 
 /// A solid-state cache.
-struct Cache<'a, S: Sink> {
-    access: &'a mut dyn CacheAccess<S>,
-    sink: &'a mut S,
+struct Cache<'a> {
+    access: &'a mut dyn CacheAccess,
+    sink: &'a mut Sink,
     verifier: Option<&'a mut Verifier>,
 }
 
-impl<S: Sink> Cache<'_, S> {
+impl Cache<'_> {
     fn execute(&mut self, command: DeviceCommand, r: &Request) -> Result<CommandEffect> {
         let block_bytes = self.access.cache_info().block_bytes;
         let blocks = blocks_of(r, block_bytes)?;
@@ -203,13 +203,13 @@ impl<S: Sink> Cache<'_, S> {
 }
 
 /// A zoned device.
-struct Zones<'a, S: Sink> {
-    access: &'a mut dyn ZoneAccess<S>,
-    sink: &'a mut S,
+struct Zones<'a> {
+    access: &'a mut dyn ZoneAccess,
+    sink: &'a mut Sink,
     verifier: Option<&'a mut Verifier>,
 }
 
-impl<S: Sink> Zones<'_, S> {
+impl Zones<'_> {
     fn execute(&mut self, command: DeviceCommand, r: &Request) -> Result<CommandEffect> {
         let zone_sectors = self.access.zoned_info().zone_sectors;
         let first = zone_at(r, zone_sectors)?;

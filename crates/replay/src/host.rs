@@ -81,8 +81,8 @@ pub(crate) struct RequestBatch {
 }
 
 /// Host of a replay.
-pub(crate) struct ReplayHost<'a, S: Sink> {
-    layer: &'a mut dyn StackDevice<S>,
+pub(crate) struct ReplayHost<'a> {
+    layer: &'a mut dyn StackDevice,
     workload: &'a mut Workload,
     batch: &'a mut RequestBatch,
     verifier: Option<&'a mut Verifier>,
@@ -108,14 +108,14 @@ pub(crate) struct ReplayHost<'a, S: Sink> {
     pub(crate) background_failed: bool,
 }
 
-impl<'a, S: Sink> ReplayHost<'a, S> {
+impl<'a> ReplayHost<'a> {
     pub(crate) fn new(
-        layer: &'a mut dyn StackDevice<S>,
+        layer: &'a mut dyn StackDevice,
         workload: &'a mut Workload,
         batch: &'a mut RequestBatch,
         verifier: Option<&'a mut Verifier>,
         written: &'a mut WrittenMap,
-    ) -> ReplayHost<'a, S> {
+    ) -> ReplayHost<'a> {
         ReplayHost {
             layer,
             workload,
@@ -186,7 +186,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, r: &Request) -> Result<()> {
         if !r.is_whole() {
             return crate::byte_requests::read(self.layer, self.verifier.as_deref_mut(), sink, r);
         }
@@ -199,7 +199,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         Ok(())
     }
 
-    fn write(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, r: &Request) -> Result<()> {
         if !r.is_whole() {
             let mut r = *r;
             if let Some(hinted) = &mut self.hinted {
@@ -220,14 +220,14 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
     }
 
     #[inline]
-    fn write_part(&mut self, sink: &mut S, at: Sector, bytes: u32, hints: Hints) -> Result<()> {
+    fn write_part(&mut self, sink: &mut Sink, at: Sector, bytes: u32, hints: Hints) -> Result<()> {
         match &mut self.verifier {
             Some(v) => v.write(self.layer, sink, at, bytes, hints),
             None => self.layer.write(sink, at, WriteData::Len(bytes), hints),
         }
     }
 
-    fn discard(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, r: &Request) -> Result<()> {
         let sectors = u64::from(r.sectors);
         match &mut self.verifier {
             Some(v) => v.discard(self.layer, sink, r.sector, sectors),
@@ -237,7 +237,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
 
     #[cold]
     #[inline(never)]
-    fn command(&mut self, sink: &mut S, command: DeviceCommand, r: &Request) -> Result<()> {
+    fn command(&mut self, sink: &mut Sink, command: DeviceCommand, r: &Request) -> Result<()> {
         let effect = device_commands::execute(self.layer, self.verifier.as_deref_mut(), sink, command, r)?;
         self.commands.count(command, r, &effect);
         if command == DeviceCommand::ReadOrMiss {
@@ -275,7 +275,7 @@ fn sector_pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
     pieces(r.sector.bytes(), bytes).map(|(at, bytes)| (Sector(at / SECTOR_BYTES), bytes))
 }
 
-impl<S: Sink> Host<S> for ReplayHost<'_, S> {
+impl Host for ReplayHost<'_> {
     #[inline]
     fn next(&mut self) -> Result<Option<Arrival>> {
         if self.batch.next == self.batch.requests.len() && !self.refill()? {
@@ -292,7 +292,7 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     }
 
     #[inline]
-    fn serve(&mut self, sink: &mut S) -> Result<()> {
+    fn serve(&mut self, sink: &mut Sink) -> Result<()> {
         let Some(r) = self.last() else { return Ok(()) };
         self.count(&r);
         if let Some(log) = &mut self.log {
@@ -308,7 +308,7 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     }
 
     #[inline]
-    fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         let step = self.layer.step(sink, budget);
         self.background_failed = step.is_err();
         step

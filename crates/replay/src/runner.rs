@@ -11,9 +11,8 @@ use crate::request_log::RequestLog;
 use crate::request_stats::{WriteSize, WrittenMap};
 use crate::steady::{CumulativeCounts, RequestRounds};
 use crate::verify::{ReadBack, Verifier};
-use frit_core::visible::Metric;
-use frit_core::{HintRange, MediumKind, Nanos, Op, StackDevice, StackView};
-use frit_engine::{DeviceUsage, Driver, DriverCounters, Engine, Event, InOrder, LoopMode, Scheduler};
+use frit_core::{HintRange, MediumKind, Nanos, Op, Sink, StackDevice, StackView};
+use frit_engine::{DeviceUsage, Driver, DriverCounters, LoopMode, SinkUsage};
 use frit_media::Hardware;
 use frit_stack::BuiltStack;
 use frit_stack::record::RecordPort;
@@ -27,45 +26,14 @@ const PROGRESS_REQUESTS_MAX: u64 = 1 << 15;
 /// Number of outstanding requests when `--verify` reads everything back.
 const READ_BACK_DEPTH: u32 = 16;
 
-/// An engine that collects usage data for a report.
-pub(crate) trait MeteredEngine: Engine + 'static {
-    fn usage(&self) -> &DeviceUsage;
-    fn usage_mut(&mut self) -> &mut DeviceUsage;
-    fn metrics(&self) -> Vec<Metric>;
-}
-
-impl MeteredEngine for InOrder {
-    fn usage(&self) -> &DeviceUsage {
-        InOrder::usage(self)
-    }
-    fn usage_mut(&mut self) -> &mut DeviceUsage {
-        InOrder::usage_mut(self)
-    }
-    fn metrics(&self) -> Vec<Metric> {
-        Vec::new()
-    }
-}
-
-impl<P: Scheduler + 'static> MeteredEngine for Event<P> {
-    fn usage(&self) -> &DeviceUsage {
-        Event::usage(self)
-    }
-    fn usage_mut(&mut self) -> &mut DeviceUsage {
-        Event::usage_mut(self)
-    }
-    fn metrics(&self) -> Vec<Metric> {
-        Event::metrics(self)
-    }
-}
-
 /// Callback for progress; its argument is the number of requests served so far in the phase of the
 /// run.
 pub type ProgressFn<'a> = &'a mut dyn FnMut(u64);
 
 /// A layer on an engine, with the state of a run.
-pub(crate) struct Runner<E: MeteredEngine> {
-    engine: E,
-    layer: Box<dyn StackDevice<E>>,
+pub(crate) struct Runner {
+    sink: Sink,
+    layer: Box<dyn StackDevice>,
     hardware: Hardware,
     /// The places where the stack asks for a recording, and the recordings that are made.
     records: Vec<RecordPort>,
@@ -100,15 +68,15 @@ struct PhaseResult {
     workload_time: Duration,
 }
 
-impl<E: MeteredEngine> Runner<E> {
+impl Runner {
     /// Creates a runner and preconditions the layer.
     pub(crate) fn new(
-        engine: E,
+        sink: Sink,
         names: (&'static str, Option<&'static str>),
-        built: BuiltStack<E>,
+        built: BuiltStack,
         mut stack: StackId,
         options: &RunOptions,
-    ) -> Result<Runner<E>> {
+    ) -> Result<Runner> {
         let BuiltStack { mut layer, hardware, records } = built;
         if let Some(how) = options.warm.start.precondition(options.seed) {
             let what =
@@ -120,7 +88,7 @@ impl<E: MeteredEngine> Runner<E> {
         stack.volume_bytes = info.sectors * frit_core::SECTOR_BYTES;
         let verifier = options.verify.then(|| Verifier::new(options.seed, info.sectors, keeps_discards));
         Ok(Runner {
-            engine,
+            sink,
             layer,
             hardware,
             records,
@@ -136,6 +104,11 @@ impl<E: MeteredEngine> Runner<E> {
             hinted: None,
             page_bytes: u64::from(info.page_bytes),
         })
+    }
+
+    /// Returns the name of the engine.
+    pub(crate) fn engine_name(&self) -> &'static str {
+        self.names.0
     }
 
     /// Returns the capacity of the volume, in sectors.
@@ -179,13 +152,17 @@ impl<E: MeteredEngine> Runner<E> {
         mut log: Option<&mut RequestLog>,
     ) -> Result<Report> {
         // Virtual time continues after the warm-up, but its usage must not be part of the report.
-        let now = self.engine.now();
-        self.engine.usage_mut().reset(now);
-        self.engine.usage_mut().enable_series(CHANNEL_BINS_MAX);
+        let now = self.sink.now();
+        self.sink.reset_usage(now);
+        if let Some(usage) = self.sink.usage_mut() {
+            usage.enable_series(CHANNEL_BINS_MAX);
+        }
         let before = self.snapshot();
         // A stack of one layer has no requests between layers.
         if before.visible.layers.len() > 1 {
-            self.engine.usage_mut().enable_links(&self.hardware);
+            if let Some(usage) = self.sink.usage_mut() {
+                usage.enable_links(&self.hardware);
+            }
         }
         if let Some(log) = &mut log {
             log.begin_run(&self.stack.name, &workload.identity().name, now);
@@ -205,6 +182,7 @@ impl<E: MeteredEngine> Runner<E> {
             info.dram_bytes += below.dram_bytes;
             info.durable_map_bytes += below.durable_map_bytes;
         });
+        let unused = DeviceUsage::new(&self.hardware);
         let mut report = build(ReportInputs {
             stack: self.stack.clone(),
             workload: WorkloadId {
@@ -222,7 +200,7 @@ impl<E: MeteredEngine> Runner<E> {
             counters: phase.counters,
             before: &before,
             after: self.snapshot(),
-            usage: self.engine.usage(),
+            usage: self.sink.usage().unwrap_or(&unused),
             hardware: &self.hardware,
             info,
             steady: phase.rounds.judge(),
@@ -241,7 +219,7 @@ impl<E: MeteredEngine> Runner<E> {
     fn snapshot(&self) -> Snapshot {
         let mut visible = StackView::default();
         self.layer.visible(&mut visible);
-        Snapshot { visible, engine: self.engine.metrics() }
+        Snapshot { visible, engine: self.sink.metrics() }
     }
 
     fn run_id(&self, counters: &DriverCounters) -> RunId {
@@ -274,7 +252,7 @@ impl<E: MeteredEngine> Runner<E> {
     ) -> Result<PhaseResult> {
         let mut driver =
             Driver::new(self.options.mode).map_err(|e| failed(&self.stack.name, "the driver", e))?;
-        let base = self.engine.now();
+        let base = self.sink.now();
         let mut rounds = RequestRounds::new();
         let has_nand = self.hardware.devices().iter().any(|d| d.kind == MediumKind::Nand);
         let start = Instant::now();
@@ -290,11 +268,11 @@ impl<E: MeteredEngine> Runner<E> {
                 // A round can be longer than one call of the driver.
                 let round = rounds.requests_to_round_end(served);
                 let count = round.min(PROGRESS_REQUESTS_MAX).min(limit - served);
-                let done = driver.run(&mut self.engine, &mut host, Some(count))?;
+                let done = driver.run(&mut self.sink, &mut host, Some(count))?;
                 served += done;
                 if done == round {
-                    let time_ns = self.engine.now().since(base).0;
-                    let programmed_bytes = programmed(self.engine.usage()) * self.page_bytes;
+                    let time_ns = self.sink.now().since(base).0;
+                    let programmed_bytes = self.sink.usage().map_or(0, programmed) * self.page_bytes;
                     // Without NAND there is no write amplification of NAND, so steady state is
                     // judged by throughput alone.
                     let written_bytes = if has_nand { host.issued.written_bytes } else { 0 };
@@ -310,7 +288,7 @@ impl<E: MeteredEngine> Runner<E> {
                     break;
                 }
             }
-            driver.finish(&mut self.engine, &mut host)
+            driver.finish(&mut self.sink, &mut host)
         })();
         // The software time of a report excludes reading or generating the workload.
         let wall = start.elapsed().saturating_sub(host.workload_time);
@@ -341,8 +319,8 @@ impl<E: MeteredEngine> Runner<E> {
             .map_err(|e| failed(&self.stack.name, "the driver", e))?;
         let mut host = ReadBack::new(&mut *self.layer, verifier);
         let done = driver
-            .run(&mut self.engine, &mut host, None)
-            .and_then(|_| driver.finish(&mut self.engine, &mut host));
+            .run(&mut self.sink, &mut host, None)
+            .and_then(|_| driver.finish(&mut self.sink, &mut host));
         if let Err(e) = done {
             return Err(failed(&self.stack.name, host.step_name(), e));
         }
@@ -362,12 +340,7 @@ fn failed(stack: &str, what: &str, source: frit_core::Error) -> Error {
 }
 
 /// Attributes an error to the workload, a request or background work.
-fn explain<E: MeteredEngine>(
-    stack: &str,
-    warmed: u64,
-    host: &mut ReplayHost<'_, E>,
-    source: frit_core::Error,
-) -> Error {
+fn explain(stack: &str, warmed: u64, host: &mut ReplayHost<'_>, source: frit_core::Error) -> Error {
     // If the workload failed, `source` is only a placeholder: see `ReplayHost::refill`.
     if let Some(e) = host.failure.take() {
         return e.into();

@@ -5,33 +5,21 @@ use crate::options::{RunOptions, WarmUpRequests};
 use crate::report::{Report, StackId, WrappedAddresses};
 use crate::request_log::RequestLog;
 use crate::runner::{ProgressFn, Runner};
-use frit_core::{HintRange, SECTOR_BYTES};
-use frit_engine::{AnyScheduler, Event, InOrder};
-use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
+use frit_core::{HintRange, SECTOR_BYTES, Sink};
+use frit_engine::{Event, InOrder};
+use frit_stack::{Bytes, EngineKind, Stack};
 use frit_trace::fit::CHUNK_BYTES;
 use frit_trace::{Fit, Options, Scan, Workload};
 
 /// A stack that is built and preconditioned, on its engine.
-pub struct Session(EngineRunner);
-
-enum EngineRunner {
-    InOrder(Box<Runner<InOrder>>),
-    Event(Box<Runner<Event<AnyScheduler>>>),
-}
-
-macro_rules! each {
-    ($session:expr, $runner:ident => $e:expr) => {
-        match $session {
-            EngineRunner::InOrder($runner) => $e,
-            EngineRunner::Event($runner) => $e,
-        }
-    };
-}
+pub struct Session(Box<Runner>);
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = if matches!(self.0, EngineRunner::InOrder(_)) { "in-order" } else { "event" };
-        f.debug_struct("Session").field("engine", &kind).field("sectors", &self.sectors()).finish()
+        f.debug_struct("Session")
+            .field("engine", &self.0.engine_name())
+            .field("sectors", &self.sectors())
+            .finish()
     }
 }
 
@@ -42,33 +30,29 @@ impl Session {
     /// # Errors
     /// A stack that cannot be built or prepared.
     pub fn new(stack: &Stack, options: &RunOptions) -> Result<Session> {
-        let id = stack_id(stack);
         let config = stack.engine_config();
-        Ok(Session(match config.kind {
-            EngineKind::InOrder => {
-                let built = built::<InOrder>(stack, options)?;
-                let engine = InOrder::new(&built.hardware);
-                EngineRunner::InOrder(Box::new(Runner::new(engine, ("in-order", None), built, id, options)?))
-            }
+        let bytes = if options.verify { Bytes::Memory } else { Bytes::None };
+        let built = stack.build(&bytes).map_err(Box::new)?;
+        let (sink, names) = match config.kind {
+            EngineKind::InOrder => (Sink::new(InOrder::new(&built.hardware)), ("in-order", None)),
             EngineKind::Event => {
-                let built = built::<Event<AnyScheduler>>(stack, options)?;
                 let engine = Event::new(&built.hardware, config.scheduler.clone());
-                let names = ("event", Some(config.scheduler_name()));
-                EngineRunner::Event(Box::new(Runner::new(engine, names, built, id, options)?))
+                (Sink::new(engine), ("event", Some(config.scheduler_name())))
             }
-        }))
+        };
+        Ok(Session(Box::new(Runner::new(sink, names, built, stack_id(stack), options)?)))
     }
 
     /// Returns the capacity of the volume, in sectors, to which a workload has to be fitted.
     #[must_use]
     pub fn sectors(&self) -> u64 {
-        each!(&self.0, runner => runner.sectors())
+        self.0.sectors()
     }
 
     /// Gives hints to the writes of ranges, in addition to the hints of the workload. A write whose
     /// pages have different hints is passed to the layer in parts.
     pub fn set_hints(&mut self, ranges: &[HintRange]) {
-        each!(&mut self.0, runner => runner.set_hints(ranges));
+        self.0.set_hints(ranges);
     }
 
     /// Records the measured requests that the layers `record` of the stack receive, in their files.
@@ -77,7 +61,7 @@ impl Session {
     /// # Errors
     /// A file that cannot be created. Later errors of a file are in [`Report::records`].
     pub fn record_layers(&mut self) -> Result<()> {
-        each!(&mut self.0, runner => runner.record_layers())
+        self.0.record_layers()
     }
 
     /// Runs requests that are not measured: all of the workload, or at most `limit`. Returns their
@@ -91,17 +75,17 @@ impl Session {
         limit: Option<u64>,
         watch: ProgressFn<'_>,
     ) -> Result<u64> {
-        each!(&mut self.0, runner => runner.warm(workload, limit, watch))
+        self.0.warm(workload, limit, watch)
     }
 
     /// Prepares the session for another workload. Must be called between two workloads.
     pub fn next_workload(&mut self) {
-        each!(&mut self.0, runner => runner.next_workload());
+        self.0.next_workload();
     }
 
     /// Notes the address space of a trace that is folded onto the volume, for the report.
     fn note_wrapped(&mut self, wrapped: Option<WrappedAddresses>) {
-        each!(&mut self.0, runner => runner.wrapped = wrapped);
+        self.0.wrapped = wrapped;
     }
 
     /// Runs the rest of the workload, verifies the contents if the option is set, and returns the
@@ -124,18 +108,13 @@ impl Session {
         watch: ProgressFn<'_>,
         log: Option<&mut RequestLog>,
     ) -> Result<Report> {
-        each!(self.0, runner => runner.measure(workload, watch, log))
+        self.0.measure(workload, watch, log)
     }
 }
 
 fn stack_id(stack: &Stack) -> StackId {
     let id = stack.identity();
     StackId { name: id.name, sha256: id.sha256, toml: id.text, volume_bytes: 0 }
-}
-
-fn built<S: StackSink>(stack: &Stack, options: &RunOptions) -> Result<BuiltStack<S>> {
-    let bytes = if options.verify { Bytes::Memory } else { Bytes::None };
-    Ok(stack.build::<S>(&bytes).map_err(Box::new)?)
 }
 
 /// Runs a workload, which must have been fitted to the volume, over a stack.
@@ -334,6 +313,6 @@ impl Job {
 /// # Errors
 /// A stack that cannot be built.
 pub fn sectors(stack: &Stack) -> Result<u64> {
-    let built = stack.build_untimed(&Bytes::None).map_err(Box::new)?;
+    let built = stack.build(&Bytes::None).map_err(Box::new)?;
     Ok(built.layer.info().sectors)
 }

@@ -1,6 +1,6 @@
 //! A volume whose layer is a nameless-write device, for a file system that owns its blocks.
 
-use frit_core::{Error, NamelessDevice, Result, UntimedSink};
+use frit_core::{Error, NamelessDevice, Result, Sink};
 use frit_fs::{DeviceAccess, DeviceOwner, PlacedContents};
 use frit_volume::Volume;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct VolumeAccess(Option<Volume>);
 
-impl DeviceAccess<UntimedSink> for VolumeAccess {
+impl DeviceAccess for VolumeAccess {
     fn access(
         &mut self,
         changes: bool,
-        f: &mut dyn FnMut(&mut dyn NamelessDevice<UntimedSink>, &mut UntimedSink) -> Result<()>,
+        f: &mut dyn FnMut(&mut dyn NamelessDevice, &mut Sink) -> Result<()>,
     ) -> Result<()> {
         let closed = || Error::ReadOnly { why: "the volume is closed".into() };
         self.0.as_mut().ok_or_else(closed)?.nameless_device(changes, f)

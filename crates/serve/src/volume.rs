@@ -3,7 +3,7 @@
 use crate::{Backend, ReplyTime};
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
-    NamelessCommand, NamelessInfo, Nanos, ParamInfo, RequestIntent, Result, SECTOR_BYTES, Sink, StackView,
+    NamelessCommand, NamelessInfo, Nanos, ParamInfo, RequestIntent, Result, SECTOR_BYTES, StackView,
     ZoneCommand, ZoneInfo, ZonedInfo,
 };
 use frit_stack::layers::LayerKind;
@@ -14,10 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Executes a request. Its reply waits for the delays of the layers.
 #[inline]
-fn timed<S: Sink>(
-    volume: &mut Volume<S>,
-    request: impl FnOnce(&mut Volume<S>) -> Result<()>,
-) -> Result<ReplyTime> {
+fn timed(volume: &mut Volume, request: impl FnOnce(&mut Volume) -> Result<()>) -> Result<ReplyTime> {
     // Work before the request, such as a recovery or a step, may have had delays of its own.
     volume.sink().take_delay();
     request(volume)?;
@@ -27,7 +24,7 @@ fn timed<S: Sink>(
     })
 }
 
-impl<S: Sink + Send> Backend for Volume<S> {
+impl Backend for Volume {
     fn bytes(&self) -> u64 {
         Volume::bytes(self)
     }

@@ -21,8 +21,7 @@ use frit_compose::segments::Segments;
 use frit_compose::stripe::Stripe;
 use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
-use frit_core::{BlockDevice, Error, NamelessDevice, SECTOR_BYTES, Sink, StackDevice, UntimedSink};
-use frit_engine::{AnyScheduler, Event, InOrder};
+use frit_core::{BlockDevice, Error, NamelessDevice, SECTOR_BYTES, StackDevice};
 use frit_layer::FlashcacheConfig;
 use frit_media::checksum::digest;
 use frit_media::{
@@ -30,95 +29,36 @@ use frit_media::{
 };
 
 /// A composed stack: a layer over its media.
-pub struct BuiltStack<S: Sink> {
+pub struct BuiltStack {
     /// The top layer.
-    pub layer: Box<dyn StackDevice<S>>,
+    pub layer: Box<dyn StackDevice>,
     /// The devices, as an engine takes them.
     pub hardware: Hardware,
     /// The places where the stack asks for a recording.
     pub records: Vec<RecordPort>,
 }
 
-impl<S: Sink> std::fmt::Debug for BuiltStack<S> {
+impl std::fmt::Debug for BuiltStack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let layer = self.layer.info();
         f.debug_struct("BuiltStack").field("layer", &layer).field("hardware", &self.hardware).finish()
     }
 }
 
-/// A sink for which stacks can be built.
-///
-/// The layers are generic in their sink, and large. This crate compiles them for the sinks that
-/// implement this trait, once for the whole program. Another sink implements it with
-/// [`Stack::build_with_bytes`] or [`Stack::build_without_bytes`].
-pub trait StackSink: Sink<Tok: 'static> + Sized + 'static {
-    /// Builds the layer of a stack and its media.
-    ///
-    /// # Errors
-    /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
-    /// used.
-    fn build(stack: &Stack, bytes: &Bytes) -> Result<BuiltStack<Self>>;
-}
-
-macro_rules! stack_sinks {
-    ($($sink:ty),*) => {
-        $(impl StackSink for $sink {
-            fn build(stack: &Stack, bytes: &Bytes) -> Result<BuiltStack<Self>> {
-                match bytes {
-                    Bytes::None => stack.build_without_bytes(),
-                    _ => stack.build_with_bytes(bytes),
-                }
-            }
-        })*
-    };
-}
-
-stack_sinks!(UntimedSink, InOrder, Event<AnyScheduler>);
-
 impl Stack {
     /// Builds the layer and its media.
     ///
     /// # Errors
-    /// As for [`StackSink::build`].
-    pub fn build<S: StackSink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>> {
-        S::build(self, bytes)
+    /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
+    /// used.
+    pub fn build(&self, bytes: &Bytes) -> Result<BuiltStack> {
+        match bytes {
+            Bytes::None => self.build_on(&NoStores),
+            _ => self.build_on(bytes),
+        }
     }
 
-    /// Builds the layer and its media without virtual time.
-    ///
-    /// # Errors
-    /// As for [`StackSink::build`].
-    pub fn build_untimed(&self, bytes: &Bytes) -> Result<BuiltStack<UntimedSink>> {
-        self.build(bytes)
-    }
-
-    /// Builds the layer over media that store bytes. [`Bytes::None`] is taken for
-    /// [`Bytes::Memory`].
-    ///
-    /// # Errors
-    /// As for [`StackSink::build`].
-    pub fn build_with_bytes<S: Sink + 'static>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
-    where
-        S::Tok: 'static,
-    {
-        self.build_on(bytes)
-    }
-
-    /// Builds the layer over media without bytes.
-    ///
-    /// # Errors
-    /// As for [`StackSink::build`].
-    pub fn build_without_bytes<S: Sink + 'static>(&self) -> Result<BuiltStack<S>>
-    where
-        S::Tok: 'static,
-    {
-        self.build_on(&NoStores)
-    }
-
-    fn build_on<S: Sink + 'static, B: Stores>(&self, stores: &B) -> Result<BuiltStack<S>>
-    where
-        S::Tok: 'static,
-    {
+    fn build_on<B: Stores>(&self, stores: &B) -> Result<BuiltStack> {
         let mut hardware = Hardware::new();
         let mut builder = Builder { stack: self, records: Vec::new() };
         let mut top = builder
@@ -126,7 +66,7 @@ impl Stack {
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         self.check_namespaces(&top.info()).map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         top.serve_clients();
-        let layer: Box<dyn StackDevice<S>> =
+        let layer: Box<dyn StackDevice> =
             if self.layers.len() > 1 { Box::new(Tree::new(&self.layer().name, top)) } else { top };
         Ok(BuiltStack { layer, hardware, records: builder.records })
     }
@@ -138,9 +78,9 @@ impl Stack {
     pub fn layer_bytes(&self, index: usize) -> Result<u64> {
         let mut builder = Builder { stack: self, records: Vec::new() };
         let mut built = builder
-            .build_layer::<UntimedSink, _>(index, &NoStores, &mut Hardware::new())
+            .build_layer(index, &NoStores, &mut Hardware::new())
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
-        let contents = |device: &mut dyn NamelessDevice<UntimedSink>| {
+        let contents = |device: &mut dyn NamelessDevice| {
             u64::from(device.space().capacity) * u64::from(device.block_bytes())
         };
         let bytes = built.info().sectors * SECTOR_BYTES;
@@ -149,10 +89,7 @@ impl Stack {
 }
 
 /// Builds a composer of one device.
-fn over_one_device<S: Sink + 'static>(
-    config: &LayerConfig,
-    device: Devices<S>,
-) -> frit_core::Result<Box<dyn StackDevice<S>>> {
+fn over_one_device(config: &LayerConfig, device: Devices) -> frit_core::Result<Box<dyn StackDevice>> {
     match config {
         LayerConfig::Delay(c) => Ok(composed(Delay::new(c.clone(), device))),
         LayerConfig::HostLink(c) => Ok(composed(HostLink::new(c.clone(), device))),
@@ -173,15 +110,12 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Builds a layer over what is below it. A medium is registered with the hardware when it is
     /// built, so the lowest come first.
-    fn build_layer<S: Sink + 'static, B: Stores>(
+    fn build_layer<B: Stores>(
         &mut self,
         index: usize,
         stores: &B,
         hardware: &mut Hardware,
-    ) -> std::result::Result<Box<dyn StackDevice<S>>, Box<Problem>>
-    where
-        S::Tok: 'static,
-    {
+    ) -> std::result::Result<Box<dyn StackDevice>, Box<Problem>> {
         let (stack, layer) = (self.stack, &self.stack.layers[index]);
         let located = |e: Error| Box::new(stack.locate(layer, e));
         let nand = || stack.nand(layer);
@@ -247,16 +181,13 @@ impl Builder<'_> {
     }
 
     /// Builds a layer of the kind flashcache over its two devices.
-    fn build_flashcache<S: Sink + 'static, B: Stores>(
+    fn build_flashcache<B: Stores>(
         &mut self,
         layer: &Layer,
         config: &FlashcacheConfig,
         stores: &B,
         hardware: &mut Hardware,
-    ) -> std::result::Result<Box<dyn StackDevice<S>>, Box<Problem>>
-    where
-        S::Tok: 'static,
-    {
+    ) -> std::result::Result<Box<dyn StackDevice>, Box<Problem>> {
         let ssd = self.devices(layer, "ssd", stores, hardware)?.pop();
         let disk = self.devices(layer, "disk", stores, hardware)?.pop();
         let built = require_medium("ssd", ssd).and_then(|ssd| {
@@ -267,16 +198,13 @@ impl Builder<'_> {
     }
 
     /// Builds the devices in a role of a layer.
-    fn devices<S: Sink + 'static, B: Stores>(
+    fn devices<B: Stores>(
         &mut self,
         layer: &Layer,
         role: &str,
         stores: &B,
         hardware: &mut Hardware,
-    ) -> std::result::Result<Vec<Box<dyn BlockDevice<S>>>, Box<Problem>>
-    where
-        S::Tok: 'static,
-    {
+    ) -> std::result::Result<Vec<Box<dyn BlockDevice>>, Box<Problem>> {
         let stack = self.stack;
         let below = layer.on.iter().filter(|(r, _)| r.key == role);
         below
@@ -289,7 +217,7 @@ impl Builder<'_> {
                     if !<B::Store as Store>::STORES_BYTES {
                         layer = layer.without_bytes();
                     }
-                    Ok(Box::new(layer) as Box<dyn BlockDevice<S>>)
+                    Ok(Box::new(layer) as Box<dyn BlockDevice>)
                 }
                 Below::Medium(i) => {
                     let disk =
@@ -307,9 +235,9 @@ impl Stack {
     /// Returns the devices that the layers use, as an engine takes them.
     ///
     /// # Errors
-    /// As for [`StackSink::build`].
+    /// As for [`Stack::build`].
     pub fn hardware(&self) -> Result<Hardware> {
-        Ok(self.build_untimed(&Bytes::None)?.hardware)
+        Ok(self.build(&Bytes::None)?.hardware)
     }
 
     fn hfsl_media(&self, layer: &Layer) -> hfsl::Media {
@@ -399,7 +327,7 @@ impl Stack {
     }
 }
 
-fn composed<S: Sink + 'static, C: Composer<S> + 'static>(composer: C) -> Box<dyn StackDevice<S>> {
+fn composed<C: Composer + 'static>(composer: C) -> Box<dyn StackDevice> {
     Box::new(Composed::new(composer))
 }
 

@@ -32,7 +32,7 @@ mod stores;
 mod summary;
 mod tree;
 
-pub use build::{BuiltStack, StackSink};
+pub use build::BuiltStack;
 pub use builtin::{Builtin, builtins};
 pub use canonical::StackIdentity;
 pub use engine::{EngineConfig, EngineKind};

@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn name_spaces_fit_into_the_volume() {
         let build = |text: &str| {
-            let built = with(text).unwrap().build_untimed(&crate::Bytes::None);
+            let built = with(text).unwrap().build(&crate::Bytes::None);
             built.map(drop).map_err(|e| e.problems()[0].message().to_owned())
         };
         assert_eq!(build(r#"[{name="a",size="64M"},{name="b",size="128M"}]"#), Ok(()));

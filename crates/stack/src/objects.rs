@@ -2,22 +2,19 @@
 
 use crate::stack::Stack;
 use crate::stores::{Bytes, NoStores, Stores};
-use frit_core::{Error, ObjectDevice, Result, Sink};
+use frit_core::{Error, ObjectDevice, Result};
 use frit_media::{Hardware, MediumSpec, ObjectConfig, ObjectMedium};
 
 /// Opens an object store as the device below a layer.
-pub(crate) fn open<S: Sink + 'static, B: Stores>(
+pub(crate) fn open<B: Stores>(
     mut config: ObjectConfig,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn ObjectDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn ObjectDevice>> {
     config.serial = stores.serial(&config.name);
     let backing = stores.open_objects(&config)?;
-    let medium = ObjectMedium::<S::Tok, B::Store>::new(config, backing, hardware)
-        .map_err(|what| Error::Medium { what })?;
+    let medium =
+        ObjectMedium::<B::Store>::new(config, backing, hardware).map_err(|what| Error::Medium { what })?;
     Ok(Box::new(medium))
 }
 
@@ -27,14 +24,7 @@ impl Stack {
     ///
     /// # Errors
     /// No object store has the name, or it cannot be opened.
-    pub fn open_objects<S: Sink + 'static>(
-        &self,
-        name: &str,
-        bytes: &Bytes,
-    ) -> Result<(Box<dyn ObjectDevice<S>>, Hardware)>
-    where
-        S::Tok: 'static,
-    {
+    pub fn open_objects(&self, name: &str, bytes: &Bytes) -> Result<(Box<dyn ObjectDevice>, Hardware)> {
         let config = self.media().iter().find(|m| m.name == name).and_then(|m| match &m.spec {
             MediumSpec::Object(config) => Some(config.clone()),
             _ => None,

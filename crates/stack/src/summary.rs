@@ -125,7 +125,7 @@ impl Stack {
     /// # Errors
     /// As for [`Stack::build`].
     pub fn summary(&self) -> Result<(StackSummary, Vec<Problem>)> {
-        let mut built = self.build_untimed(&Bytes::None)?;
+        let mut built = self.build(&Bytes::None)?;
         let mut layers = Vec::new();
         let info = built.layer.info();
         // In a stack of several layers, the parameters of the top layer have paths too.

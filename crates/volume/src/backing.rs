@@ -79,7 +79,7 @@ pub(crate) fn persistent_media(stack: &Stack, stack_with_paths: &Stack) -> Resul
         }
         Ok(AnyStore::Memory(frit_media::MemoryStore::new(bytes)))
     });
-    stack.build_untimed(&frit_stack::Bytes::StoreOpener(opener))?;
+    stack.build(&frit_stack::Bytes::StoreOpener(opener))?;
     let requested = requested.lock().map(|a| a.clone()).unwrap_or_default();
     let record = |(name, bytes): (String, u64)| {
         let medium = stack_with_paths.media().iter().find(|m| m.name == name);

@@ -12,7 +12,7 @@ use crate::superblock::{
 };
 use crate::volume::{Volume, VolumeParts};
 use frit_core::paths;
-use frit_core::{CrashKind, UntimedSink};
+use frit_core::{CrashKind, Sink};
 use frit_objects::OpenMode;
 use frit_stack::layers::RequiredSetting;
 use frit_stack::{Layer, Stack};
@@ -106,9 +106,9 @@ impl Volume {
         let mode = if options.force { OpenMode::Replace } else { OpenMode::ReadWrite };
         let stores = ObjectStores::new(dir, &media, mode);
         let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
-            let mut built = stack.build_untimed(&bytes_in(&files, stores, uuid, true))?;
-            built.layer.format(&mut UntimedSink::new())?;
-            built.layer.flush(&mut UntimedSink::new())?;
+            let mut built = stack.build(&bytes_in(&files, stores, uuid, true))?;
+            built.layer.format(&mut Sink::untimed())?;
+            built.layer.flush(&mut Sink::untimed())?;
             Ok((files, built))
         });
         // If the disk is full, the allocated space is freed. The superblock stays in the state
@@ -123,7 +123,7 @@ impl Volume {
             dir: dir.into(),
             stack,
             layer: built.layer,
-            sink: UntimedSink::new(),
+            sink: Sink::untimed(),
             superblock,
             files,
             records: built.records,

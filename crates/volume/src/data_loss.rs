@@ -3,9 +3,9 @@
 use crate::planted::Bug;
 use crate::volume::Volume;
 use frit_core::planted::is_planted;
-use frit_core::{CheckScope, LostPage, Result, Severity, Sink};
+use frit_core::{CheckScope, LostPage, Result, Severity};
 
-impl<S: Sink> Volume<S> {
+impl Volume {
     /// Returns the number of mapped bytes.
     ///
     /// # Errors

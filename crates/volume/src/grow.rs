@@ -63,7 +63,7 @@ pub fn stack_with_overrides(superblock: &Superblock, sets: &[String]) -> frit_st
 /// The stack does not meet a requirement of volumes.
 pub fn volume_bytes(stack: &Stack) -> Result<u64> {
     let (durable, _) = durable_stack(stack)?;
-    Ok(durable.build_untimed(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
+    Ok(durable.build(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
 }
 
 /// Returns the directory in which the larger volume is created.
@@ -141,7 +141,7 @@ fn make_copy(
 ) -> Result<GrowReport> {
     let old_superblock = old.superblock().clone();
     let (durable, _) = durable_stack(stack)?;
-    let mut layer = durable.build_untimed(&frit_stack::Bytes::None)?.layer;
+    let mut layer = durable.build(&frit_stack::Bytes::None)?.layer;
     let size = layer.info().sectors * frit_core::SECTOR_BYTES;
     let raw_area = layer.raw_access().map_or(0..0, |access| access.raw_area());
     drop(layer);

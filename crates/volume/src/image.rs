@@ -3,8 +3,8 @@
 use crate::error::{Error, Result, io};
 use crate::planted::Bug;
 use crate::volume::Volume;
+use frit_core::Hints;
 use frit_core::planted::is_planted;
-use frit_core::{Hints, Sink};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -49,8 +49,8 @@ pub type ProgressFn<'a> = &'a mut dyn FnMut(u64);
 ///
 /// # Errors
 /// Damaged data without `rescue`; an image that cannot be written.
-pub fn export<S: Sink>(
-    v: &mut Volume<S>,
+pub fn export(
+    v: &mut Volume,
     out: &mut ImageSink<'_>,
     rescue: bool,
     progress: ProgressFn<'_>,
@@ -91,7 +91,7 @@ pub fn export<S: Sink>(
 }
 
 /// Returns the lengths of the volume's alternating ranges, each with `true` if it is mapped.
-pub(crate) fn mapped_ranges<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
+pub(crate) fn mapped_ranges(v: &Volume) -> Result<Vec<(u64, bool)>> {
     let mut all: Vec<(u64, bool)> = Vec::new();
     v.extents(0, v.bytes(), &mut |len, place| match all.last_mut() {
         Some((l, mapped)) if *mapped == place.is_some() => *l += len,
@@ -102,7 +102,7 @@ pub(crate) fn mapped_ranges<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> 
 
 /// Returns `true` if every byte of the volume reads as zero. Ranges that cannot be read count as
 /// data.
-pub fn is_blank<S: Sink>(v: &mut Volume<S>) -> bool {
+pub fn is_blank(v: &mut Volume) -> bool {
     let Ok(all) = mapped_ranges(v) else { return false };
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;
@@ -121,8 +121,8 @@ pub fn is_blank<S: Sink>(v: &mut Volume<S>) -> bool {
 }
 
 /// Reads a chunk. If that fails, reads it page by page.
-fn read_chunk<S: Sink>(
-    v: &mut Volume<S>,
+fn read_chunk(
+    v: &mut Volume,
     at: u64,
     chunk: &mut [u8],
     rescue: bool,
@@ -163,8 +163,8 @@ fn write_sparse(file: &File, at: u64, chunk: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// The image is larger than the volume or cannot be read; the volume cannot store it. Data that
 /// was read before the error is in the volume.
-pub fn import<S: Sink>(
-    v: &mut Volume<S>,
+pub fn import(
+    v: &mut Volume,
     from: &mut ImageSource<'_>,
     progress: ProgressFn<'_>,
 ) -> Result<TransferReport> {
@@ -218,12 +218,7 @@ pub fn import<S: Sink>(
 }
 
 /// Writes the data, and discards ranges of zeros.
-fn write_or_discard<S: Sink>(
-    v: &mut Volume<S>,
-    at: u64,
-    data: &[u8],
-    report: &mut TransferReport,
-) -> Result<()> {
+fn write_or_discard(v: &mut Volume, at: u64, data: &[u8], report: &mut TransferReport) -> Result<()> {
     let mut from = 0;
     while from < data.len() {
         let zero = is_zero(data, from);
@@ -246,7 +241,7 @@ fn is_zero(data: &[u8], from: usize) -> bool {
     data[from..(from + ZERO_GRANULARITY).min(data.len())].iter().all(|&b| b == 0)
 }
 
-fn too_large<S: Sink>(v: &Volume<S>, size: Option<u64>) -> Error {
+fn too_large(v: &Volume, size: Option<u64>) -> Error {
     let has = size.map_or("more than that".to_owned(), |n| format!("{n}"));
     Error::Exists {
         dir: v.dir().into(),

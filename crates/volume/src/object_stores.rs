@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::open::bytes_in;
     use crate::superblock::Backing;
-    use frit_core::{Cause, MediumKind, ObjectId, ReadTarget, UntimedSink, WriteData};
+    use frit_core::{Cause, MediumKind, ObjectId, ReadTarget, Sink, Tok, WriteData};
     use frit_stack::Stack;
     use std::sync::Arc;
 
@@ -107,13 +107,13 @@ url = "objects"
     fn with_device<T>(
         dir: &Path,
         mode: OpenMode,
-        run: impl FnOnce(&mut dyn frit_core::ObjectDevice<UntimedSink>, &mut UntimedSink) -> T,
+        run: impl FnOnce(&mut dyn frit_core::ObjectDevice, &mut Sink) -> T,
     ) -> T {
         let stack = Stack::parse("text", STACK, &[]).unwrap();
         let stores = ObjectStores::new(dir, &[record(&stack)], mode);
         let bytes = bytes_in(&Arc::default(), stores, [3; 16], false);
-        let (mut device, _) = stack.open_objects::<UntimedSink>("remote", &bytes).unwrap();
-        run(&mut *device, &mut UntimedSink::new())
+        let (mut device, _) = stack.open_objects("remote", &bytes).unwrap();
+        run(&mut *device, &mut Sink::untimed())
     }
 
     #[test]
@@ -122,8 +122,8 @@ url = "objects"
         let id = |epoch, number| ObjectId { epoch, number };
         with_device(dir.path(), OpenMode::ReadWrite, |d, sink| {
             assert_eq!(d.claim(sink, 0).unwrap(), 1);
-            d.put(sink, id(1, 5), WriteData::Bytes(&[9; 4096]), Cause::Host, ()).unwrap();
-            d.flush(sink, Cause::Host, ()).unwrap();
+            d.put(sink, id(1, 5), WriteData::Bytes(&[9; 4096]), Cause::Host, Tok::DONE).unwrap();
+            d.flush(sink, Cause::Host, Tok::DONE).unwrap();
             d.release(sink).unwrap();
         });
         let mut names: Vec<_> = std::fs::read_dir(dir.path().join("objects")).unwrap().collect();
@@ -133,9 +133,9 @@ url = "objects"
         with_device(dir.path(), OpenMode::ReadOnly, |d, sink| {
             assert_eq!(d.claim(sink, 0).unwrap(), 2);
             let mut found = [0; 96];
-            d.get(sink, id(1, 5), 4000, ReadTarget::Bytes(&mut found), Cause::Host, ()).unwrap();
+            d.get(sink, id(1, 5), 4000, ReadTarget::Bytes(&mut found), Cause::Host, Tok::DONE).unwrap();
             assert_eq!(found, [9; 96]);
-            d.delete(sink, id(1, 5), Cause::Gc, ()).unwrap();
+            d.delete(sink, id(1, 5), Cause::Gc, Tok::DONE).unwrap();
             assert_eq!(d.list(sink).unwrap(), []);
         });
         assert!(dir.path().join("objects/seg-1-5").exists(), "a reader changes nothing");

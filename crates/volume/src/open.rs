@@ -8,10 +8,10 @@ use crate::superblock::{
     FILE_NAME, RecoveryRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256,
 };
 use crate::volume::{Volume, VolumeParts};
-use frit_core::{CrashKind, UntimedSink};
+use frit_core::{CrashKind, Sink};
 use frit_media::Hardware;
 use frit_objects::OpenMode;
-use frit_stack::{Bytes, Stack, StackSink, StoreOpener};
+use frit_stack::{Bytes, Stack, StoreOpener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -68,13 +68,13 @@ impl Volume {
     /// # Errors
     /// As for [`Volume::open_with`].
     pub fn open(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Volume> {
-        Volume::open_with(dir, options, |_| UntimedSink::new())
+        Volume::open_with(dir, options, |_| Sink::untimed())
     }
 }
 
-impl<S: StackSink> Volume<S> {
+impl Volume {
     /// Opens the volume in `dir` with a sink for its commands, for example a pacing engine, or an
-    /// [`UntimedSink`] with an observer.
+    /// [`Sink`] with an observer.
     ///
     /// # Errors
     /// The directory is not a volume, or it is in use; media are missing or have another size; the
@@ -83,8 +83,8 @@ impl<S: StackSink> Volume<S> {
     pub fn open_with(
         dir: impl AsRef<Path>,
         options: &OpenOptions,
-        sink: impl FnOnce(&Hardware) -> S,
-    ) -> Result<Volume<S>> {
+        sink: impl FnOnce(&Hardware) -> Sink,
+    ) -> Result<Volume> {
         let dir = dir.as_ref();
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
         let recorded = superblock.current().clone();

@@ -9,7 +9,7 @@ use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
     BlockingMedium, Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo,
     Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice,
-    StackView, UntimedSink, WriteData,
+    StackView, WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -24,11 +24,11 @@ static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// An open volume. If it is dropped without [`Volume::close`], it stays dirty, and the next opening
 /// recovers it.
-pub struct Volume<S: Sink = UntimedSink> {
+pub struct Volume {
     dir: PathBuf,
     stack: Stack,
-    layer: Box<dyn StackDevice<S>>,
-    sink: S,
+    layer: Box<dyn StackDevice>,
+    sink: Sink,
     superblock: SuperblockFile,
     files: Arc<Vec<MediumFile>>,
     records: Vec<RecordPort>,
@@ -39,11 +39,11 @@ pub struct Volume<S: Sink = UntimedSink> {
 }
 
 /// Components of an open volume.
-pub(crate) struct VolumeParts<S: Sink> {
+pub(crate) struct VolumeParts {
     pub(crate) dir: PathBuf,
     pub(crate) stack: Stack,
-    pub(crate) layer: Box<dyn StackDevice<S>>,
-    pub(crate) sink: S,
+    pub(crate) layer: Box<dyn StackDevice>,
+    pub(crate) sink: Sink,
     pub(crate) superblock: SuperblockFile,
     pub(crate) files: Arc<Vec<MediumFile>>,
     pub(crate) records: Vec<RecordPort>,
@@ -51,7 +51,7 @@ pub(crate) struct VolumeParts<S: Sink> {
     pub(crate) recovered: OpenReport,
 }
 
-impl<S: Sink> std::fmt::Debug for Volume<S> {
+impl std::fmt::Debug for Volume {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Volume")
             .field("dir", &self.dir)
@@ -109,8 +109,8 @@ fn no_raw() -> frit_core::Error {
     frit_core::Error::param("raw access", "", "the layer of this volume has no access by physical address")
 }
 
-impl<S: Sink> Volume<S> {
-    pub(crate) fn from_parts(p: VolumeParts<S>) -> Volume<S> {
+impl Volume {
+    pub(crate) fn from_parts(p: VolumeParts) -> Volume {
         let info = p.layer.info();
         Volume {
             dir: p.dir,
@@ -487,7 +487,8 @@ impl<S: Sink> Volume<S> {
     /// Turns the deferral of accesses to slow media to the caller on or off
     /// ([`frit_core::deferred`]). Returns `true` if they are deferred.
     pub fn defer(&mut self, on: bool) -> bool {
-        self.layer.defer(on)
+        // An engine needs the order of all commands: requests of a modelled device stay in one thread.
+        !self.sink.is_timed() && self.layer.defer(on)
     }
 
     /// Returns `true` if a request for these bytes would have to wait for a slow medium now. This
@@ -542,7 +543,7 @@ impl<S: Sink> Volume<S> {
     }
 
     /// Returns the sink of media commands.
-    pub fn sink(&mut self) -> &mut S {
+    pub fn sink(&mut self) -> &mut Sink {
         &mut self.sink
     }
 

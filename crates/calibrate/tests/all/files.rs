@@ -36,5 +36,5 @@ fn the_profile_and_the_stack_are_accepted() {
     // The stack of the fit is the model.
     let own = stack_text(&model, &c);
     assert!(own.contains(&hash) && own.ends_with(&model.stack_text(&c.settings)), "{own}");
-    Stack::parse("drive", &own, &[]).unwrap().build_untimed(&frit_stack::Bytes::None).unwrap();
+    Stack::parse("drive", &own, &[]).unwrap().build(&frit_stack::Bytes::None).unwrap();
 }

@@ -11,7 +11,6 @@ use frit_core::{
     Hints, Nanos, Op, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice,
     WriteData,
 };
-use frit_engine::sched::AnyScheduler;
 use frit_engine::{Arrival, Driver, Event, Host, LoopMode, RequestTimes};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{ReqOp, Request, SectorCut};
@@ -52,23 +51,21 @@ const TRUTH: [(Parameter, f64); 5] = [
     (Parameter::WriteUs, 45.0),
 ];
 
-type Engine = Event<AnyScheduler>;
-
 struct Recorder<'a> {
-    layer: &'a mut dyn StackDevice<Engine>,
+    layer: &'a mut dyn StackDevice,
     requests: &'a [Request],
     next: usize,
     service_ns: Vec<u64>,
 }
 
-impl Host<Engine> for Recorder<'_> {
+impl Host for Recorder<'_> {
     fn next(&mut self) -> Result<Option<Arrival>> {
         let request = self.requests.get(self.next);
         self.next += 1;
         Ok(request.map(|r| Arrival { at: r.at, class: 0 }))
     }
 
-    fn serve(&mut self, sink: &mut Engine) -> Result<()> {
+    fn serve(&mut self, sink: &mut Sink) -> Result<()> {
         let r = &self.requests[self.next - 1];
         let bytes = r.sectors * SECTOR_BYTES as u32;
         match r.op {
@@ -77,7 +74,7 @@ impl Host<Engine> for Recorder<'_> {
         }
     }
 
-    fn background(&mut self, sink: &mut Engine, budget: u32) -> Result<Progress<<Engine as Sink>::Tok>> {
+    fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         self.layer.step(sink, budget)
     }
 
@@ -110,15 +107,15 @@ fn requests(count: usize, pages: u64, seed: u64) -> Vec<Request> {
 /// Returns the sample of a recording of a drive, and its number of erases.
 fn recording(drive: &str, count: usize, seed: u64) -> (Sample, u64) {
     let stack = Stack::parse("drive", drive, &[]).unwrap();
-    let mut built = stack.build::<Engine>(&Bytes::None).unwrap();
+    let mut built = stack.build(&Bytes::None).unwrap();
     built.layer.precondition(Precondition::Fill).unwrap();
     let requests = requests(count, built.layer.info().sectors / 4, seed);
-    let mut engine = Engine::new(&built.hardware, stack.engine_config().scheduler.clone());
+    let mut sink = Sink::new(Event::new(&built.hardware, stack.engine_config().scheduler.clone()));
     let mut host =
         Recorder { layer: &mut *built.layer, requests: &requests, next: 0, service_ns: vec![0; count] };
     let mut driver = Driver::new(LoopMode::Open { speed: 1.0, depth: Some(4) }).unwrap();
-    driver.run(&mut engine, &mut host, None).unwrap();
-    driver.finish(&mut engine, &mut host).unwrap();
+    driver.run(&mut sink, &mut host, None).unwrap();
+    driver.finish(&mut sink, &mut host).unwrap();
     let times = host.service_ns;
     let mut view = StackView::default();
     built.layer.visible(&mut view);

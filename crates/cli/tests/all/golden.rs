@@ -70,7 +70,7 @@ struct Case {
 /// All runs, in groups of six: those of one stack.
 fn cases() -> Vec<Case> {
     let of_stack = |stack: &'static str| {
-        let mut built = Stack::builtin(stack, &[]).unwrap().build_untimed(&Bytes::None).unwrap();
+        let mut built = Stack::builtin(stack, &[]).unwrap().build(&Bytes::None).unwrap();
         let is_small = built.layer.info().sectors * SECTOR_BYTES <= FILLED_BYTES;
         let zone = built.layer.zone_access().map(|zones| zones.zoned_info().zone_sectors * SECTOR_BYTES);
         let workloads = if zone.is_some() { OF_ZONES } else { WORKLOADS };

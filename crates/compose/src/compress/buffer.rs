@@ -1,8 +1,10 @@
 //! Chunks in DRAM.
 
+use frit_core::Tok;
+
 /// A chunk in DRAM.
 #[derive(Debug)]
-pub(super) struct Slot<T> {
+pub(super) struct Slot {
     pub(super) chunk: u32,
     /// The contents; empty in a simulation without bytes.
     pub(super) bytes: Vec<u8>,
@@ -11,25 +13,25 @@ pub(super) struct Slot<T> {
     /// Sectors that the chunk may need in addition to those of its old run.
     pub(super) pledged: u64,
     /// The read that the contents wait for.
-    pub(super) ready: T,
+    pub(super) ready: Tok,
     /// The write of the contents to the device, which uses the memory until it is done.
-    pub(super) written: T,
+    pub(super) written: Tok,
     /// Time of the last use, in uses of the buffer.
     used: u64,
 }
 
 /// Chunks in DRAM, a limited number.
 #[derive(Debug)]
-pub(super) struct ChunkBuffer<T> {
-    slots: Vec<Slot<T>>,
+pub(super) struct ChunkBuffer {
+    slots: Vec<Slot>,
     limit: usize,
     uses: u64,
     /// Sum of the pledged sectors.
     pub(super) pledged: u64,
 }
 
-impl<T: Copy + Default> ChunkBuffer<T> {
-    pub(super) fn new(limit: u32) -> ChunkBuffer<T> {
+impl ChunkBuffer {
+    pub(super) fn new(limit: u32) -> ChunkBuffer {
         ChunkBuffer { slots: Vec::new(), limit: limit as usize, uses: 0, pledged: 0 }
     }
 
@@ -46,11 +48,11 @@ impl<T: Copy + Default> ChunkBuffer<T> {
         self.slots.iter().any(|s| s.chunk == chunk && s.dirty)
     }
 
-    pub(super) fn get(&self, i: usize) -> &Slot<T> {
+    pub(super) fn get(&self, i: usize) -> &Slot {
         &self.slots[i]
     }
 
-    pub(super) fn get_mut(&mut self, i: usize) -> &mut Slot<T> {
+    pub(super) fn get_mut(&mut self, i: usize) -> &mut Slot {
         &mut self.slots[i]
     }
 
@@ -71,10 +73,10 @@ impl<T: Copy + Default> ChunkBuffer<T> {
 
     /// Adds a clean chunk in place of the clean one that was not used for the longest time. Returns
     /// its index, or the contents if all slots are dirty.
-    pub(super) fn add(&mut self, chunk: u32, bytes: Vec<u8>, ready: T) -> Result<usize, Vec<u8>> {
+    pub(super) fn add(&mut self, chunk: u32, bytes: Vec<u8>, ready: Tok) -> Result<usize, Vec<u8>> {
         self.uses += 1;
         let slot =
-            Slot { chunk, bytes, dirty: false, pledged: 0, ready, written: T::default(), used: self.uses };
+            Slot { chunk, bytes, dirty: false, pledged: 0, ready, written: Tok::default(), used: self.uses };
         if self.slots.len() < self.limit {
             self.slots.push(slot);
             return Ok(self.slots.len() - 1);
@@ -95,9 +97,9 @@ impl<T: Copy + Default> ChunkBuffer<T> {
     }
 
     /// Returns what the next chunk waits for: the write of the contents whose memory it uses.
-    pub(super) fn memory(&self) -> T {
+    pub(super) fn memory(&self) -> Tok {
         let full = self.slots.len() == self.limit;
-        self.replaceable().filter(|_| full).map_or_else(T::default, |i| self.slots[i].written)
+        self.replaceable().filter(|_| full).map_or_else(Tok::default, |i| self.slots[i].written)
     }
 
     /// Marks a chunk as newer than on the device.
@@ -108,7 +110,7 @@ impl<T: Copy + Default> ChunkBuffer<T> {
     }
 
     /// Marks a chunk as stored, by this write.
-    pub(super) fn stored(&mut self, i: usize, written: T) {
+    pub(super) fn stored(&mut self, i: usize, written: Tok) {
         self.slots[i].written = written;
         self.slots[i].dirty = false;
         self.pledged -= std::mem::take(&mut self.slots[i].pledged);

@@ -3,12 +3,12 @@
 use super::layer::{Compress, fill_from};
 use frit_core::{Cause, CheckCounts, CheckScope, Finding, MediumKind, SECTOR_BYTES, Severity, Sink};
 
-impl<S: Sink + 'static> Compress<S> {
+impl Compress {
     /// Compares the table on the device with the entries, the entries with each other and with the
     /// free runs, and with `scope.data` the contents with their digests.
     pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> CheckCounts {

@@ -7,11 +7,11 @@
 use super::entry::Entry;
 use super::layer::Compress;
 use frit_core::BlockDevice;
-use frit_core::{Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData};
+use frit_core::{Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sink, Tok, WriteData};
 
-impl<S: Sink + 'static> Compress<S> {
+impl Compress {
     /// Makes a free run of at least `sectors`.
-    pub(super) fn compact(&mut self, sink: &mut S, sectors: u64, after: S::Tok) -> Result<()> {
+    pub(super) fn compact(&mut self, sink: &mut Sink, sectors: u64, after: Tok) -> Result<()> {
         self.empty_exchange(sink)?;
         let Some((start, end)) = self.space.part_to_compact(sectors) else { return Ok(()) };
         let mut runs: Vec<u32> = (0..self.entries.len() as u32)
@@ -40,17 +40,17 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Moves the run out of the area of exchanges, where a crash or a failed write may have left it.
-    pub(super) fn empty_exchange(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn empty_exchange(&mut self, sink: &mut Sink) -> Result<()> {
         let Some(chunk) = self.entries.iter().position(|e| self.in_exchange(e)) else { return Ok(()) };
         let sectors = u64::from(self.entries[chunk].sectors);
         let to = self.space.take(sectors).ok_or_else(|| Error::NoSpace {
             what: format!("compress has no free run of {sectors} sectors; discard what is not needed"),
         })?;
-        self.move_run(sink, chunk as u32, to, S::Tok::default())
+        self.move_run(sink, chunk as u32, to, Tok::default())
     }
 
     /// Copies the run of a chunk to a place that was taken for it, and commits.
-    fn move_run(&mut self, sink: &mut S, chunk: u32, to: u64, after: S::Tok) -> Result<()> {
+    fn move_run(&mut self, sink: &mut Sink, chunk: u32, to: u64, after: Tok) -> Result<()> {
         let e = self.entries[chunk as usize];
         if let Err(error) = self.copy_run(sink, &e, to, after) {
             if to >= self.shape.runs.0 {
@@ -66,7 +66,7 @@ impl<S: Sink + 'static> Compress<S> {
         Ok(())
     }
 
-    fn copy_run(&mut self, sink: &mut S, e: &Entry, to: u64, after: S::Tok) -> Result<S::Tok> {
+    fn copy_run(&mut self, sink: &mut Sink, e: &Entry, to: u64, after: Tok) -> Result<Tok> {
         let len = usize::from(e.sectors) * SECTOR_BYTES as usize;
         let (from, to) = (e.first * SECTOR_BYTES, to * SECTOR_BYTES);
         let device = self.base.devices.get_mut(0);

@@ -13,20 +13,20 @@ use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Error, Finding, MediumKind, Precondition,
-    ReadTarget, Recovery, Result, SECTOR_BYTES, Sink, WriteData, WriteGuarantee,
+    ReadTarget, Recovery, Result, SECTOR_BYTES, Sink, Tok, WriteData, WriteGuarantee,
 };
 
 /// A device whose chunks are compressed and have checksums.
-pub struct Compress<S: Sink> {
-    pub(super) base: Base<S, CompressConfig>,
+pub struct Compress {
+    pub(super) base: Base<CompressConfig>,
     pub(super) shape: CompressShape,
     pub(super) entries: Vec<Entry>,
     pub(super) space: RunSpace,
     pub(super) table: Table,
-    pub(super) buffer: ChunkBuffer<S::Tok>,
+    pub(super) buffer: ChunkBuffer,
     pub(super) codec: Codec,
     /// The commit that freed runs last. A write to a free run waits for it.
-    pub(super) freed_by: S::Tok,
+    pub(super) freed_by: Tok,
     /// The stored form of a chunk, with zeros up to the end of its last sector.
     pub(super) stored: Vec<u8>,
     pub(super) usage: Usage,
@@ -66,12 +66,12 @@ pub(super) fn fill_from(entries: &[Entry]) -> impl Fn(u32, &mut [u8]) + '_ {
     table::fill_from(&KIND, entries, Entry::encode)
 }
 
-impl<S: Sink + 'static> Compress<S> {
+impl Compress {
     /// Compresses the contents of a device, which is the only one of `devices`.
     ///
     /// # Errors
     /// A chunk or a size that does not fit the device.
-    pub fn new(config: CompressConfig, devices: Devices<S>) -> Result<Compress<S>> {
+    pub fn new(config: CompressConfig, devices: Devices) -> Result<Compress> {
         let shape = CompressShape::new(&config, devices.get(0).bytes())?;
         Ok(Compress {
             entries: vec![Entry::default(); shape.offered as usize],
@@ -79,7 +79,7 @@ impl<S: Sink + 'static> Compress<S> {
             table: Table::new(KIND, shape.volume, shape.layout),
             buffer: ChunkBuffer::new(config.buffer_chunks),
             codec: Codec::default(),
-            freed_by: S::Tok::default(),
+            freed_by: Tok::default(),
             stored: Vec::new(),
             usage: Usage::default(),
             without_bytes: false,
@@ -89,14 +89,14 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Makes the entries durable, and frees the runs that they have freed.
-    pub(super) fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn commit(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.entries))?;
         self.committed(sink, done);
         Ok(done)
     }
 
     /// Takes note of a commit of the table.
-    fn committed(&mut self, sink: &mut S, done: S::Tok) {
+    fn committed(&mut self, sink: &mut Sink, done: Tok) {
         if self.space.waits() {
             self.space.committed();
             self.freed_by = sink.join(self.freed_by, done);
@@ -126,7 +126,7 @@ impl<S: Sink + 'static> Compress<S> {
 
     /// Takes the entries of the table, and finds the runs that they name. Returns the result, and a
     /// chunk whose run overlaps another one.
-    fn take_table(&mut self, sink: &mut S) -> Result<Option<(Recovery, Option<usize>)>> {
+    fn take_table(&mut self, sink: &mut Sink) -> Result<Option<(Recovery, Option<usize>)>> {
         let per = KIND.entries_per_sector();
         let (entries, shape) = (&mut self.entries, self.shape);
         let loaded = self.table.load(sink, self.base.devices.get_mut(0), &mut |i, payload| {
@@ -157,15 +157,15 @@ impl<S: Sink + 'static> Compress<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for Compress<S> {
+impl Composer for Compress {
     const NAME: &'static str = "compress";
     type Config = CompressConfig;
 
-    fn base(&self) -> &Base<S, CompressConfig> {
+    fn base(&self) -> &Base<CompressConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, CompressConfig> {
+    fn base_mut(&mut self) -> &mut Base<CompressConfig> {
         &mut self.base
     }
 
@@ -182,22 +182,22 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         self.entries.len() as u64 * size_of::<Entry>() as u64 + buffer
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         self.read_range(sink, at, into, after)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         self.table.writable()?;
         self.without_bytes = data.bytes().is_none();
         self.write_range(sink, at, data, after)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         self.table.writable()?;
         self.zero_range(sink, at, len, after)
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.table.writable()?;
         self.store_all(sink, after)?;
         self.commit(sink, after)
@@ -219,7 +219,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         WriteGuarantee { durable_at: DurabilityPoint::OnFlush, ..WriteGuarantee::default() }
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.entries.fill(Entry::default());
         self.space = RunSpace::new(self.shape.runs.0, self.shape.runs.1);
         self.buffer.clear();
@@ -227,7 +227,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         self.table.format(sink, self.base.devices.get_mut(0), &fill_from(&self.entries)).map(|_| ())
     }
 
-    fn load(&mut self, sink: &mut S, _: CrashKind) -> Result<Recovery> {
+    fn load(&mut self, sink: &mut Sink, _: CrashKind) -> Result<Recovery> {
         let Some((mut recovery, twice)) = self.take_table(sink)? else {
             return Ok(Recovery { clean: true, ..Recovery::default() });
         };
@@ -252,7 +252,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         Ok(recovery)
     }
 
-    fn save(&mut self, sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut Sink) -> Result<()> {
         self.table.writable()?;
         let start = sink.start();
         self.store_all(sink, start)?;
@@ -270,7 +270,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -5,9 +5,9 @@ use super::entry::Entry;
 use super::layer::Compress;
 use crate::planted::CompressBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, size};
+use frit_core::{Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sink, Tok, WriteData, size};
 
-impl<S: Sink + 'static> Compress<S> {
+impl Compress {
     /// Returns the number of the chunk of a byte.
     #[inline]
     pub(super) fn chunk_of(&self, at: u64) -> u32 {
@@ -16,11 +16,11 @@ impl<S: Sink + 'static> Compress<S> {
 
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (mut done, mut from, len) = (after, 0, into.len());
         while from < len {
             let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
@@ -33,12 +33,12 @@ impl<S: Sink + 'static> Compress<S> {
 
     fn read_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         chunk: u32,
         within: usize,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         if let Some(i) = self.buffer.find(chunk) {
             let slot = self.buffer.get(i);
             copy_part(&slot.bytes, within, &mut into);
@@ -64,11 +64,11 @@ impl<S: Sink + 'static> Compress<S> {
 
     pub(super) fn write_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (mut done, mut from, len) = (after, 0, data.len());
         while from < len {
             let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
@@ -84,7 +84,7 @@ impl<S: Sink + 'static> Compress<S> {
         Ok(done)
     }
 
-    pub(super) fn zero_range(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn zero_range(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let (mut done, mut pos, end) = (after, at, at + len);
         while pos < end {
             let (chunk, within, n) = self.shape.volume.part(pos, end - pos);
@@ -111,7 +111,7 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Returns the slot of a chunk of which `n` bytes are about to be written.
-    fn dirty_slot(&mut self, sink: &mut S, chunk: u32, n: u64, after: S::Tok) -> Result<usize> {
+    fn dirty_slot(&mut self, sink: &mut Sink, chunk: u32, n: u64, after: Tok) -> Result<usize> {
         if let Some(i) = self.buffer.find(chunk)
             && self.buffer.get(i).dirty
         {
@@ -132,7 +132,7 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Reads a chunk into a slot, unless all of it will be written.
-    fn new_slot(&mut self, sink: &mut S, chunk: u32, n: u64, after: S::Tok) -> Result<usize> {
+    fn new_slot(&mut self, sink: &mut Sink, chunk: u32, n: u64, after: Tok) -> Result<usize> {
         if let Some(oldest) = self.buffer.to_store() {
             self.store(sink, oldest, after)?;
         }
@@ -153,7 +153,7 @@ impl<S: Sink + 'static> Compress<S> {
     /// Every chunk in the buffer pledges the sectors that it may need beyond its old run. A new
     /// chunk leaves the space of two chunks free, and an overwrite that of one, so overwrites stay
     /// possible when new chunks are refused.
-    fn make_room(&mut self, sink: &mut S, entry: &Entry, after: S::Tok) -> Result<()> {
+    fn make_room(&mut self, sink: &mut Sink, entry: &Entry, after: Tok) -> Result<()> {
         let all = self.shape.chunk_sectors;
         let kept = if entry.is_hole() { KEPT_BY_NEW } else { KEPT_BY_OVERWRITES } * all;
         let needed = kept + all - u64::from(entry.sectors);

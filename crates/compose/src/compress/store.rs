@@ -6,20 +6,20 @@ use crate::planted::CompressBug;
 use frit_core::BlockDevice;
 use frit_core::convert::{floor_u64, to_f64};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, Tok, WriteData};
 use frit_media::checksum::digest;
 
-impl<S: Sink + 'static> Compress<S> {
+impl Compress {
     /// Reads a chunk, and verifies its digest. Without bytes (`into` is empty), only the command is
     /// given.
     pub(super) fn fetch(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         chunk: u32,
         into: &mut [u8],
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let e = self.entries[chunk as usize];
         if e.is_lost() {
             return Err(self.lost(chunk));
@@ -46,7 +46,7 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Stores all dirty chunks, in ascending order.
-    pub(super) fn store_all(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
+    pub(super) fn store_all(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         if is_planted(CompressBug::BufferNotWritten) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Stores a chunk of the buffer in a new run. It stays in the buffer, clean.
-    pub(super) fn store(&mut self, sink: &mut S, chunk: u32, after: S::Tok) -> Result<()> {
+    pub(super) fn store(&mut self, sink: &mut Sink, chunk: u32, after: Tok) -> Result<()> {
         let Some(i) = self.buffer.find(chunk) else { return Ok(()) };
         let ready = sink.join(after, self.buffer.get(i).ready);
         let mut entry = Entry::default();
@@ -82,7 +82,7 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Writes the stored form to a free run, and notes the run in the entry.
-    fn write_run(&mut self, sink: &mut S, entry: &mut Entry, bytes: bool, after: S::Tok) -> Result<S::Tok> {
+    fn write_run(&mut self, sink: &mut Sink, entry: &mut Entry, bytes: bool, after: Tok) -> Result<Tok> {
         let sectors = u64::from(entry.sectors);
         // A move of other runs uses the same memory.
         let mut stored = std::mem::take(&mut self.stored);
@@ -107,7 +107,7 @@ impl<S: Sink + 'static> Compress<S> {
     }
 
     /// Takes a free run: after a commit, and after a move of runs, if there is none at first.
-    fn find_run(&mut self, sink: &mut S, sectors: u64, after: S::Tok) -> Result<u64> {
+    fn find_run(&mut self, sink: &mut Sink, sectors: u64, after: Tok) -> Result<u64> {
         if let Some(first) = self.space.take(sectors) {
             return Ok(first);
         }

@@ -5,15 +5,15 @@ use crate::composed::Composed;
 use crate::devices::Devices;
 use crate::testing::{LosesPower, TestDisk, exercise, findings, metric, read, step, write_bytes as write};
 use frit_core::{
-    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, Quiesce, ReadTarget, Sector,
-    UntimedSink, WriteData,
+    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, Quiesce, ReadTarget, Sector, Sink,
+    WriteData,
 };
 use proptest::prelude::*;
 
 const CHUNK: u64 = 8192;
 const SECTORS: u64 = CHUNK / 512;
 
-type Layer = Composed<UntimedSink, Compress<UntimedSink>>;
+type Layer = Composed<Compress>;
 
 fn config(chunks: u64, algorithm: Algorithm) -> CompressConfig {
     CompressConfig {
@@ -38,7 +38,7 @@ fn disk(config: &CompressConfig, sectors: u64) -> TestDisk {
 fn formatted(config: &CompressConfig, sectors: u64) -> (TestDisk, Layer) {
     let disk = disk(config, sectors);
     let mut l = open(&disk, config);
-    l.format(&mut UntimedSink::new()).unwrap();
+    l.format(&mut Sink::untimed()).unwrap();
     (disk, l)
 }
 
@@ -60,12 +60,12 @@ fn noise(seed: u64, len: usize, random: u64) -> Vec<u8> {
 }
 
 fn flush(l: &mut Layer) {
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
 }
 
 fn recovered(disk: &TestDisk, config: &CompressConfig) -> Layer {
     let mut l = open(disk, config);
-    l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     l
 }
 
@@ -194,7 +194,7 @@ fn new_chunks_leave_space_for_overwrites() {
         }
     }
     flush(&mut l);
-    l.discard(&mut UntimedSink::new(), Sector(0), SECTORS).unwrap();
+    l.discard(&mut Sink::untimed(), Sector(0), SECTORS).unwrap();
     write(&mut l, 8 * SECTORS, &data(9)).unwrap();
     assert_eq!(read(&mut l, 8 * SECTORS, SECTORS).unwrap(), data(9));
     assert_eq!(findings(&mut l), [""; 0]);
@@ -214,7 +214,7 @@ fn runs_move_when_free_sectors_are_scattered() {
             }
         }
         for c in (round % 3..64).step_by(2) {
-            l.discard(&mut UntimedSink::new(), Sector(c * SECTORS), SECTORS).unwrap();
+            l.discard(&mut Sink::untimed(), Sector(c * SECTORS), SECTORS).unwrap();
             contents[c as usize].fill(0);
         }
         flush(&mut l);
@@ -232,9 +232,9 @@ fn without_bytes_the_ratio_is_that_of_the_model() {
     let disk = disk(&config, 20 * SECTORS);
     disk.lock().without_bytes = true;
     let mut l = open(&disk, &config);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let write = |l: &mut Layer, at: u64, bytes: u64| {
-        l.write(&mut UntimedSink::new(), Sector(at), WriteData::Len(bytes as u32), Hints::NONE)
+        l.write(&mut Sink::untimed(), Sector(at), WriteData::Len(bytes as u32), Hints::NONE)
     };
     write(&mut l, 0, 6 * CHUNK).unwrap();
     write(&mut l, 7 * SECTORS, 512).unwrap();

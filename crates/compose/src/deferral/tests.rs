@@ -10,7 +10,7 @@ use crate::testing::{TestDisk, TestObjects};
 use crate::thin::{Thin, ThinConfig};
 use crate::{Composed, Devices, NestedLayer};
 use frit_core::{
-    BlockDevice, Buffer, Deferred, Error, Hints, ReadTarget, RequestIntent, Sector, StackDevice, UntimedSink,
+    BlockDevice, Buffer, Deferred, Error, Hints, ReadTarget, RequestIntent, Sector, Sink, StackDevice,
     WriteData,
 };
 use proptest::prelude::*;
@@ -19,23 +19,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SECTORS: u64 = 1024;
 const KIB: usize = 1 << 10;
 
-type Layer = Box<dyn StackDevice<UntimedSink>>;
+type Layer = Box<dyn StackDevice>;
 type Disks = Vec<TestDisk>;
 
-fn sink() -> UntimedSink {
-    UntimedSink::new()
+fn sink() -> Sink {
+    Sink::untimed()
 }
 
-fn boxed(disks: &[TestDisk]) -> Vec<Box<dyn BlockDevice<UntimedSink>>> {
-    disks.iter().map(|d| Box::new(d.clone()) as Box<dyn BlockDevice<UntimedSink>>).collect()
+fn boxed(disks: &[TestDisk]) -> Vec<Box<dyn BlockDevice>> {
+    disks.iter().map(|d| Box::new(d.clone()) as Box<dyn BlockDevice>).collect()
 }
 
-fn stripe(devices: Vec<Box<dyn BlockDevice<UntimedSink>>>) -> Layer {
+fn stripe(devices: Vec<Box<dyn BlockDevice>>) -> Layer {
     let config = StripeConfig { chunk: 4096 };
     Box::new(Composed::new(Stripe::new(config, Devices::new(devices)).unwrap()))
 }
 
-fn mirror(devices: Vec<Box<dyn BlockDevice<UntimedSink>>>, identity: u64) -> Layer {
+fn mirror(devices: Vec<Box<dyn BlockDevice>>, identity: u64) -> Layer {
     let config = MirrorConfig { region: 64 << 10, ..MirrorConfig::default() };
     Box::new(Composed::new(Mirror::new(config, devices, identity).unwrap()))
 }
@@ -61,7 +61,7 @@ fn layer(kind: &str) -> (Disks, TestObjects, Layer) {
         "stripe-mirrors" => {
             let sides = (0..2).map(|i| {
                 let side = mirror(boxed(&disks[2 * i..2 * i + 2]), i as u64 + 1);
-                Box::new(NestedLayer::new("side", i as u16 + 1, side)) as Box<dyn BlockDevice<UntimedSink>>
+                Box::new(NestedLayer::new("side", i as u16 + 1, side)) as Box<dyn BlockDevice>
             });
             stripe(sides.collect())
         }

@@ -21,7 +21,7 @@ use crate::devices::Devices;
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CrashKind, DurabilityPoint, Error, Nanos, ReadTarget, Recovery, Result, SECTOR_BYTES,
-    Sink, WriteData, WriteGuarantee,
+    Sink, Tok, WriteData, WriteGuarantee,
 };
 use pages::{CachedPage, CachedPages, Sectors, sectors};
 use std::collections::HashSet;
@@ -34,27 +34,27 @@ const RECENT_MAX: usize = 1 << 22;
 
 /// Data on their way to the device.
 #[derive(Clone, Copy, Debug)]
-struct WriteBack<T> {
+struct WriteBack {
     page: u64,
     version: u64,
     bytes: u64,
-    done: T,
+    done: Tok,
 }
 
 /// Data of writes that wait for space, and are found by reads only when they have entered the cache.
 #[derive(Clone, Copy, Debug)]
-struct Entry<T> {
+struct Entry {
     page: u64,
     sectors: Sectors,
-    entered: T,
+    entered: Tok,
 }
 
 /// Data of a read on their way into the cache.
 #[derive(Debug)]
-struct Fill<T> {
+struct Fill {
     page: u64,
     contents: CachedPage,
-    read: T,
+    read: Tok,
 }
 
 /// Number of requests and pages by their way through the cache.
@@ -96,29 +96,29 @@ impl PagePart {
 }
 
 /// A cache in DRAM before a device.
-pub struct DramCache<S: Sink> {
-    base: Base<S, DramCacheConfig>,
+pub struct DramCache {
+    base: Base<DramCacheConfig>,
     page_bytes: u64,
     cached: CachedPages,
     /// Pages that were written in the current interval of `hot_ms`.
     recent: HashSet<u64>,
     /// End of this interval.
     recent_until: Nanos,
-    writes: Vec<WriteBack<S::Tok>>,
-    entries: Vec<Entry<S::Tok>>,
-    fills: Vec<Fill<S::Tok>>,
+    writes: Vec<WriteBack>,
+    entries: Vec<Entry>,
+    fills: Vec<Fill>,
     /// Number of the last write.
     version: u64,
     resources: Option<Resources>,
     counts: Counts,
 }
 
-impl<S: Sink> DramCache<S> {
+impl DramCache {
     /// Puts a cache before a device, the only one of `devices`.
     ///
     /// # Errors
     /// A size of the page that is no number of sectors.
-    pub fn new(config: DramCacheConfig, devices: Devices<S>) -> Result<DramCache<S>> {
+    pub fn new(config: DramCacheConfig, devices: Devices) -> Result<DramCache> {
         let page_bytes = match config.page {
             0 => u64::from(devices.only().page_bytes()).clamp(SECTOR_BYTES, PAGE_BYTES_MAX),
             bytes => bytes,
@@ -141,7 +141,7 @@ impl<S: Sink> DramCache<S> {
         })
     }
 
-    fn resources(&mut self, sink: &mut S) -> Resources {
+    fn resources(&mut self, sink: &mut Sink) -> Resources {
         let limit = self.base.config.write_back;
         *self
             .resources
@@ -149,7 +149,7 @@ impl<S: Sink> DramCache<S> {
     }
 
     /// Accesses the DRAM after `after`. The accesses follow each other.
-    fn access(&mut self, sink: &mut S, bytes: u64, after: S::Tok) -> S::Tok {
+    fn access(&mut self, sink: &mut Sink, bytes: u64, after: Tok) -> Tok {
         let time = self.base.config.access(bytes);
         let dram = self.resources(sink).dram;
         sink.serve(dram, after, time)
@@ -167,7 +167,7 @@ impl<S: Sink> DramCache<S> {
         all
     }
 
-    fn device(&mut self) -> &mut crate::slot::Slot<S> {
+    fn device(&mut self) -> &mut crate::slot::Slot {
         self.base.devices.get_mut(0)
     }
 
@@ -180,16 +180,16 @@ impl<S: Sink> DramCache<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for DramCache<S> {
+impl Composer for DramCache {
     const NAME: &'static str = "dram-cache";
     const PASSES_HINTS: bool = true;
     type Config = DramCacheConfig;
 
-    fn base(&self) -> &Base<S, DramCacheConfig> {
+    fn base(&self) -> &Base<DramCacheConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, DramCacheConfig> {
+    fn base_mut(&mut self) -> &mut Base<DramCacheConfig> {
         &mut self.base
     }
 
@@ -197,14 +197,14 @@ impl<S: Sink + 'static> Composer<S> for DramCache<S> {
         self.base.config.capacity
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         if self.base.config.mode == CachingMode::Off {
             return self.device().read(sink, at, into, Cause::Host, after);
         }
         self.read_cached(sink, at, into, after)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         if self.base.config.mode.keeps_writes() {
             return self.write_cached(sink, at, data, after);
         }
@@ -214,7 +214,7 @@ impl<S: Sink + 'static> Composer<S> for DramCache<S> {
         done
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let mut before = after;
         let pages = at / self.page_bytes..(at + len).div_ceil(self.page_bytes);
         self.fills.retain(|fill| !pages.contains(&fill.page));
@@ -236,21 +236,21 @@ impl<S: Sink + 'static> Composer<S> for DramCache<S> {
         done
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         if self.base.config.power_loss_protection {
             return Ok(after);
         }
         self.flush_all(sink, after)
     }
 
-    fn save(&mut self, sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut Sink) -> Result<()> {
         let start = sink.start();
         let done = self.flush_all(sink, start)?;
         sink.ack(done);
         Ok(())
     }
 
-    fn load(&mut self, _: &mut S, _: CrashKind) -> Result<Recovery> {
+    fn load(&mut self, _: &mut Sink, _: CrashKind) -> Result<Recovery> {
         self.forget();
         Ok(Recovery { clean: true, ..Recovery::default() })
     }

@@ -2,25 +2,25 @@
 
 use super::pages::{CachedPage, Sectors, bytes_of, range_of};
 use super::{DramCache, Fill, PagePart};
-use frit_core::{BlockDevice, Cause, ReadTarget, Result, Sink};
+use frit_core::{BlockDevice, Cause, ReadTarget, Result, Sink, Tok};
 
 /// A part of a read whose data the device has to give.
-struct Miss<T> {
+struct Miss {
     part: PagePart,
     missing: Sectors,
     /// Completion of the read of the device.
-    read: T,
+    read: Tok,
 }
 
-impl<S: Sink + 'static> DramCache<S> {
+impl DramCache {
     /// Reads what the cache has from the DRAM, and the rest from the device.
     pub(super) fn read_cached(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.complete(sink);
         let parts = self.parts(at, u64::from(into.len()));
         let mut found = Vec::new();
@@ -75,13 +75,13 @@ impl<S: Sink + 'static> DramCache<S> {
     /// Reads missing data from the device, adjacent ones together.
     fn read_misses(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
-        misses: &mut [Miss<S::Tok>],
+        misses: &mut [Miss],
         into: &mut ReadTarget<'_>,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
-        let address = |miss: &Miss<S::Tok>, page_bytes: u64| {
+        let address = |miss: &Miss, page_bytes: u64| {
             let range = range_of(miss.missing);
             miss.part.page * page_bytes + range.start..miss.part.page * page_bytes + range.end
         };
@@ -105,7 +105,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Notes data that enter the cache once they are read.
-    fn note_fill(&mut self, miss: &Miss<S::Tok>, into: &mut ReadTarget<'_>) {
+    fn note_fill(&mut self, miss: &Miss, into: &mut ReadTarget<'_>) {
         self.version += 1;
         let mut contents = CachedPage::default();
         contents.version = self.version;
@@ -118,7 +118,7 @@ impl<S: Sink + 'static> DramCache<S> {
 
     /// Ends what is done by now: pages that were written to the device leave the cache, and data that were
     /// read enter it.
-    pub(super) fn complete(&mut self, sink: &mut S) {
+    pub(super) fn complete(&mut self, sink: &mut Sink) {
         self.entries.retain(|entry| !sink.is_done(entry.entered));
         let cached = &mut self.cached;
         self.writes.retain(|write| {
@@ -142,7 +142,7 @@ impl<S: Sink + 'static> DramCache<S> {
 
     /// Adds data of a read to the cache, which may evict another page. Newer data stay. If the device refuses
     /// the evicted page, that stays in place of the new one: a read does not fail for it.
-    fn fill(&mut self, sink: &mut S, fill: Fill<S::Tok>) {
+    fn fill(&mut self, sink: &mut Sink, fill: Fill) {
         let (start, page_bytes) = (sink.start(), self.page_bytes);
         if let Some(cached) = self.cached.touch(fill.page) {
             cached.complete_from(&fill.contents, page_bytes);

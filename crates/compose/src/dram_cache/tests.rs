@@ -4,13 +4,13 @@ use super::{CachingMode, DramCache, DramCacheConfig};
 use crate::composed::Composed;
 use crate::devices::Devices;
 use crate::testing::{Step, TestDisk, exercise, metric, read, step, write};
-use frit_core::{BlockLayer, CrashKind, Durable, ParamTable, Sector, UntimedSink};
+use frit_core::{BlockLayer, CrashKind, Durable, ParamTable, Sector, Sink};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
 const SECTORS: u64 = PAGE / 512;
 
-type Layer = Composed<UntimedSink, DramCache<UntimedSink>>;
+type Layer = Composed<DramCache>;
 
 /// A cache of four pages. Without time, a page that was written before stays dirty with `hot`.
 fn config(mode: CachingMode, hot: bool) -> DramCacheConfig {
@@ -32,7 +32,7 @@ fn hot_as(config: DramCacheConfig, pages: u64) -> (TestDisk, Layer) {
     // The first writes are cold, and end the first interval.
     write(&mut layer, 0, pages * SECTORS, 1).unwrap();
     write(&mut layer, 0, pages * SECTORS, 1).unwrap();
-    layer.flush(&mut UntimedSink::new()).unwrap();
+    layer.flush(&mut Sink::untimed()).unwrap();
     (disk, layer)
 }
 
@@ -68,7 +68,7 @@ fn a_dirty_page_is_in_the_device_after_its_eviction_or_a_flush() {
     }
     assert_eq!(disk.lock().bytes[512], 7);
     assert_eq!(disk.lock().bytes[PAGE as usize], 1);
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     assert_eq!(disk.lock().bytes[PAGE as usize], 8);
 }
 
@@ -85,7 +85,7 @@ fn a_write_that_fails_below_loses_no_acknowledged_data() {
     for page in 0..4 {
         assert_eq!(read(&mut l, page * SECTORS, 2).unwrap(), vec![7; 1024]);
     }
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     assert_eq!(disk.lock().bytes[..1024], [7; 1024]);
 }
 
@@ -103,7 +103,7 @@ fn a_page_that_is_evicted_and_cached_again_keeps_its_data_if_the_device_fails() 
     assert!(write(&mut l, 5 * SECTORS, 4 * SECTORS + 1, 9).is_err());
     disk.lock().writes_left = None;
     assert_eq!(read(&mut l, 9 * SECTORS + 3, 1).unwrap(), [7; 512]);
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     let at = (9 * PAGE + 3 * 512) as usize;
     assert_eq!(disk.lock().bytes[at..at + 512], [7; 512]);
 }
@@ -121,7 +121,7 @@ fn a_read_that_finds_no_place_for_its_data_evicts_nothing() {
         assert_eq!(read(&mut l, page * SECTORS, 1).unwrap(), [1; 512]);
     }
     disk.lock().writes_left = None;
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     for page in 0..4 {
         assert_eq!(disk.lock().bytes[(page * PAGE) as usize..][..512], [7; 512], "{page}");
     }
@@ -155,7 +155,7 @@ fn sectors_between_cached_ones_are_those_of_the_device() {
     let all = read(&mut l, 0, SECTORS).unwrap();
     let expected: Vec<u8> = (0..SECTORS).flat_map(|s| [if s == 1 || s == 5 { 7 } else { 1 }; 512]).collect();
     assert_eq!(all, expected);
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     assert_eq!(disk.lock().bytes[..PAGE as usize], expected);
 }
 
@@ -163,7 +163,7 @@ fn sectors_between_cached_ones_are_those_of_the_device() {
 fn a_discard_of_a_part_keeps_the_rest_of_a_dirty_page() {
     let (_, mut l) = hot(8);
     write(&mut l, 0, SECTORS, 7).unwrap();
-    l.discard(&mut UntimedSink::new(), Sector(2), 2).unwrap();
+    l.discard(&mut Sink::untimed(), Sector(2), 2).unwrap();
     let all = read(&mut l, 0, SECTORS).unwrap();
     assert!(all.iter().enumerate().all(|(i, &b)| b == if (1024..2048).contains(&i) { 0 } else { 7 }));
 }
@@ -189,9 +189,9 @@ fn protection_against_power_loss_makes_a_flush_free() {
     for byte in [0, 1, 2] {
         write(&mut l, 0, SECTORS, byte).unwrap();
     }
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     assert_eq!(disk.lock().bytes[0], 1);
-    l.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+    l.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
     assert!((metric(&l, "dram_dirty_bytes")).abs() < f64::EPSILON);
 }
 
@@ -199,6 +199,6 @@ fn protection_against_power_loss_makes_a_flush_free() {
 fn a_page_is_a_number_of_sectors() {
     let disk = TestDisk::zeroed(8 * PAGE as usize);
     let odd = DramCacheConfig { page: 1000, ..DramCacheConfig::default() };
-    assert!(DramCache::<UntimedSink>::new(odd, Devices::new(vec![Box::new(disk)])).is_err());
+    assert!(DramCache::new(odd, Devices::new(vec![Box::new(disk)])).is_err());
     assert!(DramCacheConfig { rate: 0, ..DramCacheConfig::default() }.check_ranges().is_err());
 }

@@ -2,7 +2,7 @@
 
 use super::pages::{CachedPage, Sectors, bytes_of, range_of};
 use super::{DramCache, Entry, PagePart, RECENT_MAX, WriteBack};
-use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sink, Tok, WriteData};
 
 /// Pages of a request that enter the cache together.
 #[derive(Default)]
@@ -29,15 +29,15 @@ impl Batch {
     }
 }
 
-impl<S: Sink + 'static> DramCache<S> {
+impl DramCache {
     /// Writes into the DRAM, as soon as the data on their way to the device are below their limit.
     pub(super) fn write_cached(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.complete(sink);
         self.version += 1;
         let limit = self.base.config.write_back;
@@ -71,8 +71,8 @@ impl<S: Sink + 'static> DramCache<S> {
 
     /// Token that is done when the oldest data on their way to the device are there, so many that the others
     /// are below the limit.
-    fn oldest(&self, sink: &mut S, mut under_way: u64) -> S::Tok {
-        let (limit, mut done) = (self.base.config.write_back, S::Tok::default());
+    fn oldest(&self, sink: &mut Sink, mut under_way: u64) -> Tok {
+        let (limit, mut done) = (self.base.config.write_back, Tok::default());
         for write in &self.writes {
             if limit == 0 || under_way < limit {
                 break;
@@ -113,13 +113,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Makes the accesses of a batch. Returns the token of its acknowledgement.
-    fn execute(
-        &mut self,
-        sink: &mut S,
-        batch: Batch,
-        data: WriteData<'_>,
-        entered: S::Tok,
-    ) -> Result<S::Tok> {
+    fn execute(&mut self, sink: &mut Sink, batch: Batch, data: WriteData<'_>, entered: Tok) -> Result<Tok> {
         let evicted_bytes = batch.evicted_bytes();
         let read = if evicted_bytes > 0 { self.access(sink, evicted_bytes, entered) } else { entered };
         let done = self.access(sink, batch.written, entered);
@@ -148,10 +142,10 @@ impl<S: Sink + 'static> DramCache<S> {
     /// Writes a part of a request to the device, and with it other data of its page that are dirty.
     fn write_cold(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         part: &PagePart,
         data: WriteData<'_>,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         let dirty = self.cached.get(part.page).map_or(0, |cached| cached.dirty);
         if dirty & !part.sectors() != 0 {
@@ -194,7 +188,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Writes a dirty page to the device, from which it leaves the cache. It does not wait for space.
-    pub(super) fn write_back(&mut self, sink: &mut S, page: u64, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn write_back(&mut self, sink: &mut Sink, page: u64, after: Tok) -> Result<Tok> {
         let Some(contents) = self.cached.get(page).cloned() else { return Ok(after) };
         let done = self.write_now(sink, page, &contents, after)?;
         self.clean(page);
@@ -202,7 +196,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Writes a page to the device after an access to the DRAM. It does not wait for space.
-    fn write_now(&mut self, sink: &mut S, page: u64, contents: &CachedPage, after: S::Tok) -> Result<S::Tok> {
+    fn write_now(&mut self, sink: &mut Sink, page: u64, contents: &CachedPage, after: Tok) -> Result<Tok> {
         let bytes = bytes_of(contents.present);
         let read = self.access(sink, bytes, after);
         self.take_space(sink, bytes, after, after);
@@ -214,13 +208,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Writes the contents of a page to the device. What is missing between them is read first.
-    fn write_page(
-        &mut self,
-        sink: &mut S,
-        page: u64,
-        contents: &CachedPage,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+    fn write_page(&mut self, sink: &mut Sink, page: u64, contents: &CachedPage, after: Tok) -> Result<Tok> {
         let (range, at) = (range_of(contents.present), page * self.page_bytes);
         let len = (range.end - range.start) as u32;
         let holes = bytes_of(contents.present) < u64::from(len);
@@ -239,13 +227,13 @@ impl<S: Sink + 'static> DramCache<S> {
         Ok(done)
     }
 
-    fn note_written(&mut self, sink: &mut S, page: u64, bytes: u64, done: S::Tok) {
+    fn note_written(&mut self, sink: &mut Sink, page: u64, bytes: u64, done: Tok) {
         self.leave(sink, bytes, done);
         self.writes.push(WriteBack { page, version: self.version, bytes, done });
     }
 
     /// Takes space for data on their way to the device. Returns the token of it.
-    fn take_space(&mut self, sink: &mut S, bytes: u64, after: S::Tok, instead: S::Tok) -> S::Tok {
+    fn take_space(&mut self, sink: &mut Sink, bytes: u64, after: Tok, instead: Tok) -> Tok {
         if self.base.config.write_back == 0 {
             return after;
         }
@@ -254,7 +242,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Returns space for data on their way to the device.
-    fn leave(&mut self, sink: &mut S, bytes: u64, after: S::Tok) {
+    fn leave(&mut self, sink: &mut Sink, bytes: u64, after: Tok) {
         if self.base.config.write_back > 0 {
             let pool = self.resources(sink).write_back;
             sink.release(pool, bytes, after);
@@ -262,7 +250,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Evicts a page for data of a read.
-    pub(super) fn evict_for_fill(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
+    pub(super) fn evict_for_fill(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         let Some((page, contents)) = self.cached.evict() else { return Ok(()) };
         if contents.dirty == 0 {
             return Ok(());
@@ -276,7 +264,7 @@ impl<S: Sink + 'static> DramCache<S> {
     }
 
     /// Writes all dirty pages to the device, and flushes it.
-    pub(super) fn flush_all(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.complete(sink);
         for page in self.cached.dirty() {
             self.write_back(sink, page, after)?;

@@ -15,11 +15,11 @@ fn finding(kind: &'static str, severity: Severity, at: u64, what: String, repair
     Finding { layer: String::new(), kind, severity, lpn: None, medium: MediumKind::Disk, at, what, repaired }
 }
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Checks the mirror.
     pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -54,7 +54,7 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Checks the metadata sectors of a side. Returns their number.
     fn check_metadata(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         side: usize,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
@@ -88,7 +88,7 @@ impl<S: Sink + 'static> Mirror<S> {
     /// the first one. Returns the number of bytes that it read.
     fn compare(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         len: u64,
         scope: CheckScope,
@@ -130,7 +130,7 @@ impl<S: Sink + 'static> Mirror<S> {
 
     fn read_for_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         side: usize,
         at: u64,
         into: &mut [u8],

@@ -4,9 +4,9 @@ use super::Mirror;
 use super::layout::REGIONS_PER_SECTOR;
 use crate::planted::MirrorBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Result, Sink};
+use frit_core::{Cause, Result, Sink, Tok};
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Returns `true` if the marks are not needed for a copy.
     fn may_clear(&self) -> bool {
         let complete = self.stale == 0 || is_planted(MirrorBug::ClearedDegraded);
@@ -15,7 +15,7 @@ impl<S: Sink + 'static> Mirror<S> {
 
     /// Clears marks above `keep_marked`, those of the regions that were not written for the longest
     /// time. Returns `None` if there is nothing to clear.
-    pub(super) fn clear_idle(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
+    pub(super) fn clear_idle(&mut self, sink: &mut Sink) -> Result<Option<Tok>> {
         let keep = self.base.config.keep_marked as usize;
         // Each round costs a flush, so it clears several marks.
         if self.regions.marks() <= keep + keep / 4 || !self.may_clear() {
@@ -43,7 +43,7 @@ impl<S: Sink + 'static> Mirror<S> {
         Ok(Some(done))
     }
 
-    fn clear_in(&mut self, sink: &mut S, sectors: std::ops::Range<usize>, after: S::Tok) -> Result<S::Tok> {
+    fn clear_in(&mut self, sink: &mut Sink, sectors: std::ops::Range<usize>, after: Tok) -> Result<Tok> {
         let outcome = self.put_bitmap(sink, self.active(), sectors, after);
         self.pending = sink.join(self.pending, outcome.done);
         // A mark that stays on a side only costs a copy.
@@ -51,7 +51,7 @@ impl<S: Sink + 'static> Mirror<S> {
     }
 
     /// Flushes the sides and clears all marks that no copy needs.
-    pub(super) fn shut_down(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         let start = sink.start();
         if !self.formatted {
             self.write_metadata(sink, start)?;

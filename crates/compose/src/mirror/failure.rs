@@ -7,9 +7,9 @@ use super::{Mirror, each};
 use crate::planted::MirrorBug;
 use frit_core::BlockDevice;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Result, Sink, Tok, WriteData};
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Takes the sides out of service that failed in an access, and notes it on the others. Returns
     /// the token of the acknowledgement.
     ///
@@ -20,11 +20,11 @@ impl<S: Sink + 'static> Mirror<S> {
     /// The failure, if no side remains that is up to date.
     pub(super) fn handle_failure(
         &mut self,
-        sink: &mut S,
-        outcome: Outcome<S::Tok>,
-        after: S::Tok,
+        sink: &mut Sink,
+        outcome: Outcome,
+        after: Tok,
         diverge: impl FnOnce(&mut Self),
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let Outcome { done, failed, error } = outcome;
         let Some(error) = error else { return Ok(done) };
         if is_misuse(&error) {
@@ -82,7 +82,7 @@ impl<S: Sink + 'static> Mirror<S> {
     ///
     /// # Errors
     /// The failure of the last side. The superblocks are written again before the next write.
-    pub(super) fn note(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn note(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         while !self.noted {
             let (mut failed, mut error, mut done) = (0, None, self.superblocks);
             for i in each(self.serving) {
@@ -109,11 +109,11 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Writes both copies of the superblock of a side, and makes them durable.
     pub(super) fn put_superblock(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         side: usize,
         stale: u32,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let superblock = Superblock {
             identity: self.identity,
             side: side as u32,

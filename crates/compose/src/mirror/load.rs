@@ -9,9 +9,9 @@ use frit_core::BlockDevice;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, ReadTarget, Recovery, Result, Sink};
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Reads the state of the mirror from its sides.
-    pub(super) fn start(&mut self, sink: &mut S) -> Result<Recovery> {
+    pub(super) fn start(&mut self, sink: &mut Sink) -> Result<Recovery> {
         let found: Vec<SideFound> =
             (0..self.base.devices.len()).map(|i| self.find_superblock(sink, i)).collect();
         if found.iter().all(|f| *f == SideFound::Read(Found::Blank)) {
@@ -49,7 +49,7 @@ impl<S: Sink + 'static> Mirror<S> {
         Ok(Recovery { clean, bytes_read, ..Recovery::default() })
     }
 
-    fn find_superblock(&mut self, sink: &mut S, side: usize) -> SideFound {
+    fn find_superblock(&mut self, sink: &mut Sink, side: usize) -> SideFound {
         let copies = self.layout.superblocks().map(|at| self.read_sector(sink, side, at));
         match copies {
             [Err(e), Err(_)] => SideFound::Unreadable(e.to_string()),
@@ -62,7 +62,7 @@ impl<S: Sink + 'static> Mirror<S> {
 
     /// Marks the regions that the bitmap of a side marks, and all that an unreadable part of it
     /// would describe. Returns the number of bytes that it read.
-    fn load_bitmap(&mut self, sink: &mut S, side: usize) -> u64 {
+    fn load_bitmap(&mut self, sink: &mut Sink, side: usize) -> u64 {
         let sectors = self.layout.bitmap_sectors();
         let mut bytes = vec![0; sectors * SECTOR];
         let (at, start) = (self.layout.bitmap_at(0), sink.start());
@@ -106,7 +106,7 @@ impl<S: Sink + 'static> Mirror<S> {
 
     /// Ends a contradiction between sides: the superblocks of the overruled sides call themselves
     /// stale.
-    fn overrule(&mut self, sink: &mut S, overruled: u32) -> Result<()> {
+    fn overrule(&mut self, sink: &mut Sink, overruled: u32) -> Result<()> {
         let start = sink.start();
         let noted = self.note(sink, start)?;
         for i in each(overruled & self.joining) {

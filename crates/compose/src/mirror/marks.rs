@@ -7,12 +7,12 @@ use super::{Mirror, each};
 use crate::planted::MirrorBug;
 use frit_core::BlockDevice;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Result, SECTOR_BYTES, Sink, WriteData};
+use frit_core::{Cause, Error, Result, SECTOR_BYTES, Sink, Tok, WriteData};
 use std::ops::Range;
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Marks regions on all sides.
-    pub(super) fn mark(&mut self, sink: &mut S, regions: Range<usize>, after: S::Tok) -> Result<()> {
+    pub(super) fn mark(&mut self, sink: &mut Sink, regions: Range<usize>, after: Tok) -> Result<()> {
         let mut new = std::mem::take(&mut self.new_marks);
         new.clear();
         new.extend(regions.filter(|&r| self.regions.mark(r)));
@@ -26,7 +26,7 @@ impl<S: Sink + 'static> Mirror<S> {
         marked.map(|_| ())
     }
 
-    fn put_marks(&mut self, sink: &mut S, new: &[usize], after: S::Tok) -> Result<S::Tok> {
+    fn put_marks(&mut self, sink: &mut Sink, new: &[usize], after: Tok) -> Result<Tok> {
         let (Some(&first), Some(&last)) = (new.first(), new.last()) else { return Ok(after) };
         // A sector also holds regions that were cleared: their data has to be durable before it is.
         let after = sink.join(after, self.cleared);
@@ -49,11 +49,11 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Writes sectors of the bitmap to the sides of a set.
     pub(super) fn put_bitmap(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         sides: u32,
         sectors: Range<usize>,
-        after: S::Tok,
-    ) -> Outcome<S::Tok> {
+        after: Tok,
+    ) -> Outcome {
         self.sequence += 1;
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
@@ -72,7 +72,7 @@ impl<S: Sink + 'static> Mirror<S> {
 
     /// Writes the metadata that a write relies on and that is not there yet.
     #[cold]
-    pub(super) fn write_metadata_first(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
+    pub(super) fn write_metadata_first(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         if self.formatted {
             return self.note(sink, after).map(|_| ());
         }
@@ -83,7 +83,7 @@ impl<S: Sink + 'static> Mirror<S> {
     ///
     /// # Errors
     /// The failure of any side: a mirror begins with all sides.
-    pub(super) fn write_metadata(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
+    pub(super) fn write_metadata(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         let all = self.serving;
         let written = whole(self.put_bitmap(sink, all, 0..self.layout.bitmap_sectors(), after))?;
         let mut done = self.superblocks;
@@ -98,7 +98,7 @@ impl<S: Sink + 'static> Mirror<S> {
     }
 
     /// Reads a sector of the metadata of a side.
-    pub(super) fn read_sector(&mut self, sink: &mut S, side: usize, at: u64) -> Result<[u8; SECTOR]> {
+    pub(super) fn read_sector(&mut self, sink: &mut Sink, side: usize, at: u64) -> Result<[u8; SECTOR]> {
         debug_assert_eq!(SECTOR as u64, SECTOR_BYTES);
         let mut sector = [0; SECTOR];
         let into = frit_core::ReadTarget::Bytes(&mut sector);
@@ -109,6 +109,6 @@ impl<S: Sink + 'static> Mirror<S> {
 }
 
 /// Requires that no side failed.
-fn whole<T>(outcome: Outcome<T>) -> std::result::Result<T, Error> {
+fn whole(outcome: Outcome) -> std::result::Result<Tok, Error> {
     outcome.error.map_or(Ok(outcome.done), Err)
 }

@@ -38,7 +38,7 @@ use crate::sizing::{DeviceSizes, Resizable, least_bytes};
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, MediumKind, Progress, ReadTarget,
-    Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteData, size,
+    Recovery, Result, SECTOR_BYTES, Sector, Sink, Tok, WriteData, size,
 };
 use layout::Layout;
 use regions::Regions;
@@ -80,8 +80,8 @@ struct MirrorCounts {
 }
 
 /// The same data on all devices. Devices that are larger than the smallest one are used in part.
-pub struct Mirror<S: Sink> {
-    base: Base<S, MirrorConfig>,
+pub struct Mirror {
+    base: Base<MirrorConfig>,
     layout: Layout,
     identity: u64,
     /// Sides that are up to date, one bit each.
@@ -102,18 +102,18 @@ pub struct Mirror<S: Sink> {
     noted: bool,
     /// The sides have superblocks and bitmaps.
     formatted: bool,
-    regions: Regions<S::Tok>,
+    regions: Regions,
     /// Sequence number of the last write of a bitmap.
     sequence: u64,
     /// Region that is being copied, and the first byte of it that was not copied yet.
     copying: Option<(usize, u64)>,
     /// Done when all writes since the last flush are.
-    pending: S::Tok,
+    pending: Tok,
     /// Done when the superblocks are durable that later writes rely on.
-    superblocks: S::Tok,
+    superblocks: Tok,
     /// Done when the data of all cleared regions is durable: the token of the last flush before a
     /// clearing, which itself waits for the one before.
-    cleared: S::Tok,
+    cleared: Tok,
     /// Regions that the current request marks; kept to reuse its memory.
     new_marks: Vec<usize>,
     buffer: Vec<u8>,
@@ -151,17 +151,13 @@ fn check_config(config: &MirrorConfig, sides: usize) -> Result<()> {
     Ok(())
 }
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Mirrors devices. `identity` distinguishes mirrors from each other: the devices of another
     /// mirror are refused.
     ///
     /// # Errors
     /// Parameters that do not fit the devices, and more devices than [`SIDES_MOST`].
-    pub fn new(
-        config: MirrorConfig,
-        devices: Vec<Box<dyn BlockDevice<S>>>,
-        identity: u64,
-    ) -> Result<Mirror<S>> {
+    pub fn new(config: MirrorConfig, devices: Vec<Box<dyn BlockDevice>>, identity: u64) -> Result<Mirror> {
         let sides = devices.len();
         if !(2..=SIDES_MOST).contains(&sides) {
             return Err(Error::param("devices", sides, format!("a mirror has 2 to {SIDES_MOST} devices")));
@@ -172,7 +168,7 @@ impl<S: Sink + 'static> Mirror<S> {
             let why = format!("leaves no space for data on a device of {}", size::format(smallest));
             return Err(Error::param("region", size::format(config.region), why));
         };
-        let sided = devices.into_iter().map(|d| Box::new(SideDevice::new(d)) as Box<dyn BlockDevice<S>>);
+        let sided = devices.into_iter().map(|d| Box::new(SideDevice::new(d)) as Box<dyn BlockDevice>);
         let mut mirror = Mirror {
             base: Base::new(config, Devices::new(sided.collect())),
             layout,
@@ -189,9 +185,9 @@ impl<S: Sink + 'static> Mirror<S> {
             regions: Regions::new(layout.regions()),
             sequence: 0,
             copying: None,
-            pending: S::Tok::default(),
-            superblocks: S::Tok::default(),
-            cleared: S::Tok::default(),
+            pending: Tok::default(),
+            superblocks: Tok::default(),
+            cleared: Tok::default(),
             new_marks: Vec::new(),
             buffer: Vec::new(),
             counts: MirrorCounts::default(),
@@ -234,17 +230,17 @@ fn metric(name: &'static str, value: u64, unit: &'static str, help: &'static str
     Metric { name, value: value as f64, unit, help }
 }
 
-impl<S: Sink + 'static> Composer<S> for Mirror<S> {
+impl Composer for Mirror {
     const NAME: &'static str = "mirror";
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     type Config = MirrorConfig;
 
-    fn base(&self) -> &Base<S, MirrorConfig> {
+    fn base(&self) -> &Base<MirrorConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, MirrorConfig> {
+    fn base_mut(&mut self) -> &mut Base<MirrorConfig> {
         &mut self.base
     }
 
@@ -267,23 +263,23 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
         self.regions.dram_bytes()
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         self.read_data(sink, at, into, after)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         self.change(sink, at..at + u64::from(data.len()), after, |device, sink, after| {
             device.write(sink, at, data, Cause::Host, after)
         })
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         self.change(sink, at..at + len, after, |device, sink, after| {
             device.zero(sink, at, len, Cause::Host, after)
         })
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.flush_sides(sink, Cause::Host, after)
     }
 
@@ -294,30 +290,30 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
         (end.min(served).min(self.layout.data), place)
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.reset();
         let start = sink.start();
         self.write_metadata(sink, start)
     }
 
-    fn load(&mut self, sink: &mut S, _: CrashKind) -> Result<Recovery> {
+    fn load(&mut self, sink: &mut Sink, _: CrashKind) -> Result<Recovery> {
         self.start(sink)
     }
 
-    fn save(&mut self, sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut Sink) -> Result<()> {
         self.shut_down(sink)
     }
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
         self.run_check(sink, scope, found)
     }
 
-    fn step(&mut self, sink: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, _: u32) -> Result<Progress> {
         if let Some(tok) = self.copy_next(sink)? {
             return Ok(Progress::Busy(tok));
         }

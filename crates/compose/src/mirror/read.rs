@@ -6,9 +6,9 @@ use super::write::Outcome;
 use crate::planted::MirrorBug;
 use frit_core::BlockDevice;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, SECTOR_BYTES, Sink, Tok, WriteData};
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Returns the side that serves an address, and the end of the range for which it does.
     #[inline]
     pub(super) fn reader(&self, at: u64) -> (usize, u64) {
@@ -29,11 +29,11 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Reads data.
     pub(super) fn read_data(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (mut done, mut from, len) = (after, 0, into.len());
         while from < len {
             let at = at + u64::from(from);
@@ -49,12 +49,12 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Reads a part that one side serves.
     pub(super) fn read_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         side: usize,
         at: u64,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = into.len();
         match self.base.devices.get_mut(side).read(sink, at, into.part(0, len), Cause::Host, after) {
             Err(e) if is_misuse(&e) || is_planted(MirrorBug::ReadErrorReturned) => Err(e),
@@ -71,12 +71,12 @@ impl<S: Sink + 'static> Mirror<S> {
     #[cold]
     fn read_elsewhere(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         failed: usize,
         at: u64,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Option<Result<S::Tok>> {
+        after: Tok,
+    ) -> Option<Result<Tok>> {
         let len = into.len();
         for other in self.readers.clone() {
             let other = other as usize;

@@ -1,6 +1,7 @@
 //! Regions of the data in DRAM: those that are marked in the bitmaps, and those that are to be
 //! copied.
 
+use frit_core::Tok;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -43,7 +44,7 @@ impl RegionSet {
 
 /// State of all regions. `T` is the token of a sink.
 #[derive(Debug)]
-pub(super) struct Regions<T> {
+pub(super) struct Regions {
     /// Regions that are marked in the bitmaps.
     marked: RegionSet,
     /// Marked regions that were written since the last search for regions to clear.
@@ -55,12 +56,12 @@ pub(super) struct Regions<T> {
     /// The marked regions, in the order of their turns to be cleared.
     turns: VecDeque<u32>,
     /// For each region, the token with which its mark is durable.
-    durable: Vec<T>,
+    durable: Vec<Tok>,
     regions: usize,
 }
 
-impl<T: Copy + Default> Regions<T> {
-    pub(super) fn new(regions: usize) -> Regions<T> {
+impl Regions {
+    pub(super) fn new(regions: usize) -> Regions {
         let set = || RegionSet::new(regions);
         Regions {
             marked: set(),
@@ -68,7 +69,7 @@ impl<T: Copy + Default> Regions<T> {
             to_copy: set(),
             stuck: set(),
             turns: VecDeque::new(),
-            durable: vec![T::default(); regions],
+            durable: vec![Tok::default(); regions],
             regions,
         }
     }
@@ -111,11 +112,11 @@ impl<T: Copy + Default> Regions<T> {
 
     /// Returns the token with which the mark of a region is durable.
     #[inline]
-    pub(super) fn durable(&self, region: usize) -> T {
+    pub(super) fn durable(&self, region: usize) -> Tok {
         self.durable[region]
     }
 
-    pub(super) fn set_durable(&mut self, regions: &[usize], tok: T) {
+    pub(super) fn set_durable(&mut self, regions: &[usize], tok: Tok) {
         regions.iter().for_each(|&r| self.durable[r] = tok);
     }
 
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn regions_that_are_written_keep_their_marks() {
-        let mut r = Regions::<()>::new(100);
+        let mut r = Regions::new(100);
         for region in [3, 70, 5] {
             assert!(!r.write(region..region + 1) && r.mark(region) && !r.mark(region));
             assert!(r.write(region..region + 1));
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn copies_go_on_without_what_failed() {
-        let mut r = Regions::<()>::new(100);
+        let mut r = Regions::new(100);
         [2, 80].iter().for_each(|&x| r.copy(x));
         assert_eq!(r.next_copy(), Some(2));
         r.stuck(2);

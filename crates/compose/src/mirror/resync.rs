@@ -3,15 +3,15 @@
 use super::{Mirror, each};
 use crate::planted::MirrorBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
 
 /// Number of bytes that one step copies. The lock of a volume is held for the time of it.
 const COPY_BYTES: u64 = 256 << 10;
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Copies the next part of a region from the source to the other sides. Returns `None` if
     /// nothing is to be copied.
-    pub(super) fn copy_next(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
+    pub(super) fn copy_next(&mut self, sink: &mut Sink) -> Result<Option<Tok>> {
         let (region, at) = match self.copying {
             Some(copying) => copying,
             None => match self.regions.next_copy() {
@@ -41,7 +41,7 @@ impl<S: Sink + 'static> Mirror<S> {
     }
 
     /// Copies bytes from the source. Returns `None` if they cannot be read.
-    fn copy_part(&mut self, sink: &mut S, at: u64, bytes: &mut [u8]) -> Result<Option<S::Tok>> {
+    fn copy_part(&mut self, sink: &mut Sink, at: u64, bytes: &mut [u8]) -> Result<Option<Tok>> {
         let start = sink.start();
         let start = sink.join(start, self.superblocks);
         let Ok(read) = self.read_part(sink, self.copied_side(), at, ReadTarget::Bytes(bytes), start) else {
@@ -68,7 +68,7 @@ impl<S: Sink + 'static> Mirror<S> {
     ///
     /// The sides in service forget first that these sides are stale, and then these sides get their
     /// new superblocks. Until then their event counters are older, so they stay stale after a crash.
-    pub(super) fn join_sides(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
+    pub(super) fn join_sides(&mut self, sink: &mut Sink) -> Result<Option<Tok>> {
         if self.joining == 0 || self.regions.copies() > 0 {
             return Ok(None);
         }

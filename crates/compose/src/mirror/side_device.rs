@@ -4,13 +4,13 @@
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Hints, Info,
     LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sector, Sink,
-    StackView, WriteData, WriteGuarantee,
+    StackView, Tok, WriteData, WriteGuarantee,
 };
 use std::sync::Arc;
 
 /// A device below a mirror.
-pub(super) struct SideDevice<S: Sink> {
-    device: Box<dyn BlockDevice<S>>,
+pub(super) struct SideDevice {
+    device: Box<dyn BlockDevice>,
     /// Reason for which the device could not be started.
     failed: Option<String>,
 }
@@ -20,13 +20,13 @@ pub(super) fn is_misuse(e: &Error) -> bool {
     matches!(e, Error::Rule { .. } | Error::OutOfRange { .. } | Error::WouldBlock | Error::Protected { .. })
 }
 
-impl<S: Sink> SideDevice<S> {
-    pub(super) fn new(device: Box<dyn BlockDevice<S>>) -> SideDevice<S> {
+impl SideDevice {
+    pub(super) fn new(device: Box<dyn BlockDevice>) -> SideDevice {
         SideDevice { device, failed: None }
     }
 
     #[inline]
-    fn started(&mut self) -> Result<&mut dyn BlockDevice<S>> {
+    fn started(&mut self) -> Result<&mut dyn BlockDevice> {
         match &self.failed {
             None => Ok(&mut *self.device),
             Some(why) => Err(Error::Medium { what: why.clone() }),
@@ -46,7 +46,7 @@ impl<S: Sink> SideDevice<S> {
     }
 }
 
-impl<S: Sink> BlockDevice<S> for SideDevice<S> {
+impl BlockDevice for SideDevice {
     fn bytes(&self) -> u64 {
         self.device.bytes()
     }
@@ -65,31 +65,31 @@ impl<S: Sink> BlockDevice<S> for SideDevice<S> {
 
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.started()?.read(sink, at, into, cause, after)
     }
 
     fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.started()?.write(sink, at, data, cause, after)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         self.started()?.zero(sink, at, len, cause, after)
     }
 
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         self.started()?.flush(sink, cause, after)
     }
 
@@ -105,32 +105,32 @@ impl<S: Sink> BlockDevice<S> for SideDevice<S> {
         self.device.place(at)
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.failed = None;
         self.device.format(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
         let done = self.device.recover(sink, crash);
         self.start(done)
     }
 
     /// A side that cannot shut down is found at the next start.
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         match self.device.halt(sink) {
             Err(e) if is_misuse(&e) => Err(e),
             _ => Ok(()),
         }
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         let done = self.device.boot(sink);
         self.start(done)
     }
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -145,7 +145,7 @@ impl<S: Sink> BlockDevice<S> for SideDevice<S> {
     }
 
     /// A failure of background work shows in the requests after it.
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         match self.device.step(sink, budget) {
             Err(e) if is_misuse(&e) => Err(e),
             Err(_) => Ok(Progress::Idle),
@@ -159,13 +159,13 @@ impl<S: Sink> BlockDevice<S> for SideDevice<S> {
 
     fn emit_deferred(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         at: u64,
         len: u64,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.device.emit_deferred(sink, op, at, len, cause, after)
     }
 

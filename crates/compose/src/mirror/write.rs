@@ -2,29 +2,29 @@
 
 use super::side_device::is_misuse;
 use super::{Mirror, each};
-use frit_core::{BlockDevice, Cause, Error, Result, Sink};
+use frit_core::{BlockDevice, Cause, Error, Result, Sink, Tok};
 use std::ops::Range;
 
 /// Result of an access to several sides.
-pub(super) struct Outcome<T> {
+pub(super) struct Outcome {
     /// Done when all sides that did not fail are.
-    pub(super) done: T,
+    pub(super) done: Tok,
     /// Sides that failed, one bit each.
     pub(super) failed: u32,
     /// First failure.
     pub(super) error: Option<Error>,
 }
 
-impl<S: Sink + 'static> Mirror<S> {
+impl Mirror {
     /// Accesses each side of a set. The accesses are independent of each other.
     #[inline]
     pub(super) fn on_sides(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         sides: u32,
-        after: S::Tok,
-        access: impl Fn(&mut (dyn BlockDevice<S> + 'static), &mut S, S::Tok) -> Result<S::Tok>,
-    ) -> Outcome<S::Tok> {
+        after: Tok,
+        access: impl Fn(&mut (dyn BlockDevice + 'static), &mut Sink, Tok) -> Result<Tok>,
+    ) -> Outcome {
         let mut outcome = Outcome { done: after, failed: 0, error: None };
         let mut first = true;
         for i in each(sides) {
@@ -47,11 +47,11 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Changes data on all sides.
     pub(super) fn change(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         range: Range<u64>,
-        after: S::Tok,
-        apply: impl Fn(&mut (dyn BlockDevice<S> + 'static), &mut S, S::Tok) -> Result<S::Tok>,
-    ) -> Result<S::Tok> {
+        after: Tok,
+        apply: impl Fn(&mut (dyn BlockDevice + 'static), &mut Sink, Tok) -> Result<Tok>,
+    ) -> Result<Tok> {
         if range.is_empty() {
             return Ok(after);
         }
@@ -68,7 +68,7 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Makes a write possible: the superblocks name the sides that miss it, and its regions are
     /// marked. Returns the token for which the write waits.
     #[inline]
-    fn prepare(&mut self, sink: &mut S, range: &Range<u64>, after: S::Tok) -> Result<S::Tok> {
+    fn prepare(&mut self, sink: &mut Sink, range: &Range<u64>, after: Tok) -> Result<Tok> {
         if !(self.noted && self.formatted) {
             self.write_metadata_first(sink, after)?;
         }
@@ -84,7 +84,7 @@ impl<S: Sink + 'static> Mirror<S> {
     }
 
     /// Flushes all sides, after all writes.
-    pub(super) fn flush_sides(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn flush_sides(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         if !self.noted && self.formatted {
             self.note(sink, after)?;
         }

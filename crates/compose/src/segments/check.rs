@@ -8,12 +8,12 @@ use frit_core::{
 };
 use std::collections::BTreeMap;
 
-impl<S: Sink + 'static> Segments<S> {
+impl Segments {
     /// Compares the map on its device with the entries, and the entries with the objects of the
     /// store; with `scope.data`, the contents with their checksums.
     pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -69,7 +69,7 @@ impl<S: Sink + 'static> Segments<S> {
     /// Reads the chunks of `places`, which are sorted, and verifies their checksums.
     fn check_contents(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         places: &[(ObjectId, u16, u32)],
         counts: &mut CheckCounts,
         report: &mut dyn FnMut(u32, u64, String),

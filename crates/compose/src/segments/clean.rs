@@ -3,12 +3,12 @@
 use super::entry::{Entry, checksum};
 use super::layer::Segments;
 use super::space::{DEAD, Segment};
-use frit_core::{Cause, ObjectId, Progress, ReadTarget, Result, Sink};
+use frit_core::{Cause, ObjectId, Progress, ReadTarget, Result, Sink, Tok};
 use std::ops::Range;
 
-impl<S: Sink + 'static> Segments<S> {
+impl Segments {
     /// Cleans objects with many dead chunks, at most one object's worth of live chunks at a time.
-    pub(super) fn clean_when_idle(&mut self, sink: &mut S) -> Result<Progress<S::Tok>> {
+    pub(super) fn clean_when_idle(&mut self, sink: &mut Sink) -> Result<Progress> {
         let (below, per_object) = (self.base.config.clean_below, self.shape.per_object);
         if below == 0 || self.table.writable().is_err() || self.store.refuses().is_some() {
             return Ok(Progress::Idle);
@@ -29,7 +29,7 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Copies the live chunks of objects. The objects are deleted by the next commit.
-    pub(super) fn clean(&mut self, sink: &mut S, victims: &[ObjectId], after: S::Tok) -> Result<()> {
+    pub(super) fn clean(&mut self, sink: &mut Sink, victims: &[ObjectId], after: Tok) -> Result<()> {
         for &victim in victims {
             let Some(segment) = self.space.get(victim) else { continue };
             let owners = segment.owners.clone();
@@ -43,11 +43,11 @@ impl<S: Sink + 'static> Segments<S> {
     /// Copies the chunks of places that follow each other. An object that cannot be read stays.
     fn move_run(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         victim: ObjectId,
         owners: &[u32],
         places: Range<usize>,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         let chunk = self.chunk_len();
         let len = places.len() * chunk;
@@ -70,12 +70,12 @@ impl<S: Sink + 'static> Segments<S> {
 
     fn place_chunks(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         victim: ObjectId,
         owners: &[u32],
         places: Range<usize>,
         bytes: &[u8],
-        read: S::Tok,
+        read: Tok,
     ) -> Result<()> {
         let len = self.chunk_len();
         for (i, place) in places.enumerate() {

@@ -4,7 +4,7 @@ use super::entry::checksum;
 use super::layer::Segments;
 use crate::deferral::BufferScope;
 use frit_core::{
-    BlockingAccess, BlockingMedium, DeferredPart, Error, MediumKind, ObjectId, ObjectReader, Result, Sink,
+    BlockingAccess, BlockingMedium, DeferredPart, Error, MediumKind, ObjectId, ObjectReader, Result,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl BlockingMedium for OneObject {
     }
 }
 
-impl<S: Sink + 'static> Segments<S> {
+impl Segments {
     /// Returns `true` if the whole chunks of a range have these bytes. Chunks that are read in part
     /// are not deferred.
     pub(super) fn has_checksums_of(&self, at: u64, bytes: &[u8]) -> bool {

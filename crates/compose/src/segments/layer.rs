@@ -15,23 +15,23 @@ use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart, DurabilityPoint, Error, Finding,
     MediumKind, ObjectDevice, ObjectId, Precondition, Progress, ReadTarget, Recovery, Result, Sink,
-    StackView, WriteData, WriteGuarantee,
+    StackView, Tok, WriteData, WriteGuarantee,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A log of segments in an object store, with its map on the only device.
-pub struct Segments<S: Sink> {
-    pub(super) base: Base<S, SegmentsConfig>,
-    pub(super) store: Box<dyn ObjectDevice<S>>,
+pub struct Segments {
+    pub(super) base: Base<SegmentsConfig>,
+    pub(super) store: Box<dyn ObjectDevice>,
     pub(super) shape: SegmentsShape,
     pub(super) entries: Vec<Entry>,
     pub(super) table: Table,
     pub(super) space: Space,
     /// The segment of the host's writes.
-    pub(super) host: OpenSegment<S::Tok>,
+    pub(super) host: OpenSegment,
     /// The segment of the chunks that cleaning moves.
-    pub(super) moved: OpenSegment<S::Tok>,
+    pub(super) moved: OpenSegment,
     /// Epoch of this opening; 0 before the store was claimed.
     pub(super) epoch: u32,
     /// `true` from the claim of the store until it is given back at a shutdown.
@@ -39,9 +39,9 @@ pub struct Segments<S: Sink> {
     /// Number of the next object.
     pub(super) next_number: u32,
     /// The last puts, whose segments are still in DRAM: the oldest first.
-    puts: VecDeque<(ObjectId, S::Tok)>,
+    puts: VecDeque<(ObjectId, Tok)>,
     /// The last flush of the store, and the puts since then.
-    unflushed: S::Tok,
+    unflushed: Tok,
     /// `true` if objects were put since the last flush of the store.
     put_since_flush: bool,
     pub(super) scratch: Vec<u8>,
@@ -69,16 +69,12 @@ pub(super) fn fill_from(entries: &[Entry]) -> impl Fn(u32, &mut [u8]) + '_ {
     table::fill_from(&KIND, entries, Entry::encode)
 }
 
-impl<S: Sink + 'static> Segments<S> {
+impl Segments {
     /// Joins a store of objects, and the device of the map, which is the only one of `map`.
     ///
     /// # Errors
     /// A chunk or a size that does not fit them.
-    pub fn new(
-        config: SegmentsConfig,
-        map: Devices<S>,
-        store: Box<dyn ObjectDevice<S>>,
-    ) -> Result<Segments<S>> {
+    pub fn new(config: SegmentsConfig, map: Devices, store: Box<dyn ObjectDevice>) -> Result<Segments> {
         let shape = SegmentsShape::new(&config, map.only().bytes(), store.object_bytes(), store.objects())?;
         Ok(Segments {
             entries: vec![Entry::default(); shape.offered as usize],
@@ -90,7 +86,7 @@ impl<S: Sink + 'static> Segments<S> {
             claimed: false,
             next_number: 3,
             puts: VecDeque::new(),
-            unflushed: S::Tok::default(),
+            unflushed: Tok::default(),
             put_since_flush: false,
             scratch: Vec::new(),
             without_bytes: false,
@@ -122,8 +118,8 @@ impl<S: Sink + 'static> Segments<S> {
         self.puts.clear();
         self.put_since_flush = false;
         let (host, moved) = (self.next_id(), self.next_id());
-        self.host.restart(host, S::Tok::default());
-        self.moved.restart(moved, S::Tok::default());
+        self.host.restart(host, Tok::default());
+        self.moved.restart(moved, Tok::default());
     }
 
     /// Keeps the contents of DRAM, and takes the epoch of a new opening.
@@ -143,7 +139,7 @@ impl<S: Sink + 'static> Segments<S> {
     ///
     /// # Errors
     /// A map that refuses writes, or a failure of the store.
-    pub(super) fn writable(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn writable(&mut self, sink: &mut Sink) -> Result<()> {
         self.table.writable()?;
         if !self.claimed {
             let epoch = self.store.claim(sink, self.epoch)?;
@@ -153,12 +149,12 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Returns the open segment with this name.
-    pub(super) fn open_segment(&self, id: ObjectId) -> Option<&OpenSegment<S::Tok>> {
+    pub(super) fn open_segment(&self, id: ObjectId) -> Option<&OpenSegment> {
         [&self.host, &self.moved].into_iter().find(|s| s.id == id)
     }
 
     /// Returns what a read of an object waits for: its put, if it can still be under way.
-    pub(super) fn put_of(&self, sink: &mut S, id: ObjectId, after: S::Tok) -> S::Tok {
+    pub(super) fn put_of(&self, sink: &mut Sink, id: ObjectId, after: Tok) -> Tok {
         match self.puts.iter().find(|(put, _)| *put == id) {
             Some((_, tok)) => sink.join(after, *tok),
             None => after,
@@ -166,7 +162,7 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Puts the host's segment, or that of cleaning, and starts a new one.
-    pub(super) fn put(&mut self, sink: &mut S, cause: Cause) -> Result<()> {
+    pub(super) fn put(&mut self, sink: &mut Sink, cause: Cause) -> Result<()> {
         let chunk = self.chunk_len();
         let id = self.next_id();
         let segment = if cause == Cause::Host { &mut self.host } else { &mut self.moved };
@@ -196,7 +192,7 @@ impl<S: Sink + 'static> Segments<S> {
 
     /// Puts what is in DRAM, waits until the store has it, makes the map durable, and deletes the
     /// objects that it no longer names.
-    pub(super) fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn commit(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.table.writable()?;
         if !is_planted(SegmentsBug::OpenSegmentNotPut) {
             self.put(sink, Cause::Host)?;
@@ -221,7 +217,7 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Deletes objects. One that the store does not delete now waits for the next commit.
-    pub(super) fn delete(&mut self, sink: &mut S, ids: Vec<ObjectId>, after: S::Tok) {
+    pub(super) fn delete(&mut self, sink: &mut Sink, ids: Vec<ObjectId>, after: Tok) {
         for id in ids {
             match self.store.delete(sink, id, Cause::Gc, after) {
                 Ok(_) => self.stats.deleted += 1,
@@ -253,16 +249,16 @@ impl<S: Sink + 'static> Segments<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for Segments<S> {
+impl Composer for Segments {
     const NAME: &'static str = "segments";
     const DEFERS_READS: bool = true;
     type Config = SegmentsConfig;
 
-    fn base(&self) -> &Base<S, SegmentsConfig> {
+    fn base(&self) -> &Base<SegmentsConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, SegmentsConfig> {
+    fn base_mut(&mut self) -> &mut Base<SegmentsConfig> {
         &mut self.base
     }
 
@@ -284,22 +280,22 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
         chunks + u64::from(self.base.config.buffers + 2) * u64::from(self.store.object_bytes())
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         self.read_range(sink, at, into, after)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         self.writable(sink)?;
         self.without_bytes = data.bytes().is_none();
         self.write_range(sink, at, data, after)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         self.writable(sink)?;
         self.zero_range(sink, at, len, after)
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.writable(sink)?;
         self.make_room(sink, after)?;
         self.commit(sink, after)
@@ -315,16 +311,16 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
         WriteGuarantee { durable_at: DurabilityPoint::OnFlush, ..WriteGuarantee::default() }
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.format_store(sink)?;
         self.table.format(sink, self.base.devices.get_mut(0), &fill_from(&self.entries)).map(|_| ())
     }
 
-    fn load(&mut self, sink: &mut S, _: CrashKind) -> Result<Recovery> {
+    fn load(&mut self, sink: &mut Sink, _: CrashKind) -> Result<Recovery> {
         self.load_map(sink)
     }
 
-    fn save(&mut self, sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut Sink) -> Result<()> {
         self.writable(sink)?;
         let start = sink.start();
         self.make_room(sink, start)?;
@@ -344,7 +340,7 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -372,7 +368,7 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
         self.store.reader().is_some() || self.base.devices.wait()
     }
 
-    fn step(&mut self, sink: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, _: u32) -> Result<Progress> {
         self.clean_when_idle(sink)
     }
 

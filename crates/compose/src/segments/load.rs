@@ -21,12 +21,12 @@ struct Found {
     pages: u64,
 }
 
-impl<S: Sink + 'static> Segments<S> {
+impl Segments {
     /// Claims an empty store.
     ///
     /// # Errors
     /// A store with objects, or a failure of it.
-    pub(super) fn format_store(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn format_store(&mut self, sink: &mut Sink) -> Result<()> {
         let epoch = self.store.claim(sink, 0)?;
         let objects = self.store.list(sink)?.len();
         if objects > 0 {
@@ -44,7 +44,7 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Reads the map, and compares it with the objects of the store.
-    pub(super) fn load_map(&mut self, sink: &mut S) -> Result<Recovery> {
+    pub(super) fn load_map(&mut self, sink: &mut Sink) -> Result<Recovery> {
         let per = KIND.entries_per_sector();
         let entries = &mut self.entries;
         let loaded = self.table.load(sink, self.base.devices.get_mut(0), &mut |i, payload| {
@@ -92,7 +92,7 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Compares the entries with the objects of the store.
-    fn find_objects(&mut self, sink: &mut S) -> Result<Found> {
+    fn find_objects(&mut self, sink: &mut Sink) -> Result<Found> {
         let listed: BTreeMap<ObjectId, u32> = self.store.list(sink)?.into_iter().collect();
         let chunk = self.shape.volume.chunk as u32;
         let mut found = Found::default();

@@ -1,30 +1,30 @@
 //! A segment in DRAM that collects chunks.
 
 use super::space::DEAD;
-use frit_core::{ObjectId, WriteData};
+use frit_core::{ObjectId, Tok, WriteData};
 
 /// A segment that was not put yet.
 #[derive(Debug)]
-pub(super) struct OpenSegment<T> {
+pub(super) struct OpenSegment {
     pub(super) id: ObjectId,
     /// The chunk at each place; [`DEAD`] if it has a newer place.
     pub(super) owners: Vec<u32>,
     /// The contents; empty in a simulation without bytes.
     bytes: Vec<u8>,
     /// The put of an earlier segment, whose memory this one uses.
-    pub(super) ready: T,
+    pub(super) ready: Tok,
     /// What the contents wait for.
-    pub(super) written: T,
+    pub(super) written: Tok,
 }
 
-impl<T: Copy + Default> OpenSegment<T> {
-    pub(super) fn new(id: ObjectId) -> OpenSegment<T> {
-        let (ready, written) = (T::default(), T::default());
+impl OpenSegment {
+    pub(super) fn new(id: ObjectId) -> OpenSegment {
+        let (ready, written) = (Tok::default(), Tok::default());
         OpenSegment { id, owners: Vec::new(), bytes: Vec::new(), ready, written }
     }
 
     /// Starts an empty segment in the same memory.
-    pub(super) fn restart(&mut self, id: ObjectId, ready: T) {
+    pub(super) fn restart(&mut self, id: ObjectId, ready: Tok) {
         self.id = id;
         self.owners.clear();
         self.bytes.clear();

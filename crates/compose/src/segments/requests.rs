@@ -4,16 +4,16 @@ use super::entry::{Entry, checksum};
 use super::layer::Segments;
 use crate::planted::SegmentsBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, ReadTarget, Result, Sink, WriteData, size};
+use frit_core::{Cause, Error, ReadTarget, Result, Sink, Tok, WriteData, size};
 
-impl<S: Sink + 'static> Segments<S> {
+impl Segments {
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (mut done, mut from, len) = (after, 0, into.len());
         while from < len {
             let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
@@ -62,12 +62,12 @@ impl<S: Sink + 'static> Segments<S> {
     /// read, since a checksum covers a chunk.
     fn read_run(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         within: usize,
         mut into: ReadTarget<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let chunk = self.chunk_len();
         let len = into.len() as usize;
         let chunks = (within + len).div_ceil(chunk);
@@ -90,12 +90,12 @@ impl<S: Sink + 'static> Segments<S> {
     /// Reads whole chunks that follow each other in an object, and verifies their checksums.
     pub(super) fn get_chunks(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (chunk, entry) = (self.chunk_len(), self.entries[first as usize]);
         let at = u32::from(entry.index) * chunk as u32;
         let after = self.put_of(sink, entry.object, after);
@@ -127,11 +127,11 @@ impl<S: Sink + 'static> Segments<S> {
 
     pub(super) fn write_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (mut done, mut from, len) = (after, 0, data.len());
         while from < len {
             let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
@@ -147,7 +147,7 @@ impl<S: Sink + 'static> Segments<S> {
         Ok(done)
     }
 
-    pub(super) fn zero_range(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn zero_range(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         let (mut done, mut pos, end) = (after, at, at + len);
         while pos < end {
             let (chunk, within, n) = self.shape.volume.part(pos, end - pos);
@@ -175,12 +175,12 @@ impl<S: Sink + 'static> Segments<S> {
     /// Changes `n` bytes of a chunk in the host's segment, into which the chunk is copied first.
     fn change_chunk(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         chunk: u32,
         n: u32,
-        after: S::Tok,
+        after: Tok,
         change: impl FnOnce(&mut [u8]),
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let len = self.chunk_len();
         let old = self.entries[chunk as usize];
         if old.is_lost() {
@@ -220,7 +220,7 @@ impl<S: Sink + 'static> Segments<S> {
     }
 
     /// Copies a chunk that is not in the host's segment.
-    fn copy_chunk(&mut self, sink: &mut S, chunk: u32, into: &mut [u8], after: S::Tok) -> Result<S::Tok> {
+    fn copy_chunk(&mut self, sink: &mut Sink, chunk: u32, into: &mut [u8], after: Tok) -> Result<Tok> {
         let entry = self.entries[chunk as usize];
         if entry.object == self.moved.id {
             into.copy_from_slice(self.moved.contents(entry.index, self.chunk_len()));
@@ -235,7 +235,7 @@ impl<S: Sink + 'static> Segments<S> {
     ///
     /// # Errors
     /// A failure of the store or of the map's device; a store without chunks to clean.
-    pub(super) fn make_room(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
+    pub(super) fn make_room(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         while self.space.objects() >= self.shape.unreserved {
             if self.space.garbage() == 0 {
                 // An object takes the space of a full one.

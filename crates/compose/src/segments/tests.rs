@@ -6,7 +6,7 @@ use crate::devices::Devices;
 use crate::testing::{self, LosesPower, TestDisk, TestObjects, exercise, findings, read, step, write};
 use frit_core::{
     BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, ObjectId, ParamTable, Params, Progress,
-    Quiesce, Sector, UntimedSink, WriteData, split_mix,
+    Quiesce, Sector, Sink, WriteData, split_mix,
 };
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ const PER_OBJECT: u64 = 4;
 /// Objects reserved at an over-provisioning of 50 %.
 const RESERVED: u64 = 5;
 
-type Layer = Composed<UntimedSink, Segments<UntimedSink>>;
+type Layer = Composed<Segments>;
 type Devs = (TestDisk, TestObjects);
 
 fn config() -> SegmentsConfig {
@@ -39,12 +39,12 @@ fn open((map, objects): &Devs) -> Layer {
 fn layer(offered: u64) -> (Devs, Layer) {
     let devs = devices(offered);
     let mut l = open(&devs);
-    l.format(&mut UntimedSink::new()).unwrap();
+    l.format(&mut Sink::untimed()).unwrap();
     (devs, l)
 }
 
 fn flush(l: &mut Layer) -> frit_core::Result<()> {
-    l.flush(&mut UntimedSink::new())
+    l.flush(&mut Sink::untimed())
 }
 
 fn metric(l: &Layer, name: &str) -> u64 {
@@ -98,7 +98,7 @@ fn a_chunk_that_is_overwritten_in_dram_is_put_once() {
     assert_eq!(devs.1.lock().objects.values().map(Vec::len).collect::<Vec<_>>(), [CHUNK as usize]);
     // What is discarded in DRAM is not put at all.
     write(&mut l, SECTORS, SECTORS, 1).unwrap();
-    l.discard(&mut UntimedSink::new(), Sector(SECTORS), SECTORS).unwrap();
+    l.discard(&mut Sink::untimed(), Sector(SECTORS), SECTORS).unwrap();
     flush(&mut l).unwrap();
     assert_eq!(devs.1.lock().puts, 1);
 }
@@ -133,7 +133,7 @@ fn idle_cleaning_joins_objects_with_many_dead_chunks() {
         write(&mut l, i * SECTORS, SECTORS, i as u8 + 1).unwrap();
         flush(&mut l).unwrap();
     }
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     assert!(matches!(l.step(sink, 1).unwrap(), Progress::Idle));
     // Six objects with one live chunk of four.
     for i in 0..24 {
@@ -147,7 +147,7 @@ fn idle_cleaning_joins_objects_with_many_dead_chunks() {
     l.set("clean_below", "0").unwrap();
     assert!(matches!(l.step(sink, 1).unwrap(), Progress::Idle));
     l.set("clean_below", "50").unwrap();
-    while let Progress::Busy(()) = l.step(sink, 1).unwrap() {}
+    while let Progress::Busy(_) = l.step(sink, 1).unwrap() {}
     assert_eq!((metric(&l, "objects"), devs.1.lock().objects.len()), (10, 10));
     // A new opening finds the same.
     devs.lose_power(&mut || true);
@@ -165,7 +165,7 @@ fn objects_that_the_map_does_not_name_are_deleted_at_the_start() {
     write(&mut l, 0, 9 * SECTORS, 1).unwrap();
     assert_eq!(devs.1.lock().objects.len(), 2, "put, and not in the durable map");
     l = open(&devs);
-    let recovery = l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let recovery = l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert!(!recovery.clean && !recovery.lost_any());
     assert_eq!(devs.1.lock().objects.len(), 0);
     assert_eq!(read(&mut l, 0, 9 * SECTORS).unwrap(), vec![0; 9 * CHUNK as usize]);
@@ -178,7 +178,7 @@ fn a_former_writer_changes_nothing_in_the_store() {
     flush(&mut old).unwrap();
     write(&mut old, 0, 4 * SECTORS, 2).unwrap();
     let mut new = open(&devs);
-    new.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    new.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     let before: Vec<ObjectId> = devs.1.lock().objects.keys().copied().collect();
     let e = flush(&mut old).unwrap_err();
     assert!(e.to_string().contains("another writer"), "{e}");
@@ -202,7 +202,7 @@ fn a_flush_that_failed_is_repeated_by_the_layer_above() {
         flush(&mut l).unwrap();
         devs.lose_power(&mut || false);
         l = open(&devs);
-        l.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+        l.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
         let all = [vec![2; 512], vec![1; 2 * CHUNK as usize - 512]].concat();
         assert_eq!(read(&mut l, 0, 2 * SECTORS).unwrap(), all);
     }
@@ -242,7 +242,7 @@ fn damaged_and_missing_objects_are_errors_and_findings() {
     devs.1.lock().objects.remove(&ids[1]);
     assert_eq!(findings(&mut l), ["Major missing-object"; 4]);
     l = open(&devs);
-    let recovery = l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let recovery = l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert!(recovery.unnamed[0].contains(&format!("4 chunks of segments: object {} is missing", ids[1])));
     assert!(read(&mut l, 4 * SECTORS, 1).is_err());
     write(&mut l, 4 * SECTORS, 4 * SECTORS, 9).unwrap();
@@ -260,7 +260,7 @@ fn a_lost_sector_of_the_map_deletes_no_object() {
         devs.0.lock().bytes[at + 40] ^= 4;
     }
     l = open(&devs);
-    let recovery = l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let recovery = l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert!(recovery.unnamed[0].contains("30 chunks of segments"), "{recovery:?}");
     assert!(matches!(write(&mut l, 0, 1, 1), Err(Error::ReadOnly { .. })));
     assert!(read(&mut l, 29 * SECTORS, 1).is_err());
@@ -272,7 +272,7 @@ fn a_lost_sector_of_the_map_deletes_no_object() {
 fn sizes_and_stores_that_do_not_fit_are_refused() {
     let with = |config: SegmentsConfig, map: usize, object: u32, objects: u64| {
         let map = Devices::new(vec![Box::new(TestDisk::new(map))]);
-        let made = Segments::<UntimedSink>::new(config, map, Box::new(TestObjects::new(object, objects)));
+        let made = Segments::new(config, map, Box::new(TestObjects::new(object, objects)));
         made.err().map(|e| e.to_string())
     };
     let sized = |size, chunk| SegmentsConfig { size, chunk, ..config() };
@@ -289,7 +289,7 @@ fn sizes_and_stores_that_do_not_fit_are_refused() {
     let (devs, mut l) = layer(48);
     write(&mut l, 0, SECTORS, 7).unwrap();
     flush(&mut l).unwrap();
-    let e = open(&devs).format(&mut UntimedSink::new()).unwrap_err();
+    let e = open(&devs).format(&mut Sink::untimed()).unwrap_err();
     assert!(e.to_string().contains("1 objects of another volume"), "{e}");
 }
 
@@ -302,7 +302,7 @@ fn without_bytes_a_boot_keeps_the_chunks() {
         devs.1.lock().objects.clear();
         open(&devs)
     };
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     // A simulation does not format its layer.
     for i in 0..200 {
         l.write(sink, Sector(i * 11 % 47 * SECTORS + 1), WriteData::Len(CHUNK as u32), Hints::NONE).unwrap();

@@ -8,10 +8,10 @@ use frit_core::{BlockDevice, Finding, MediumKind, Severity, Sink};
 impl Table {
     /// Compares both copies of each sector with DRAM. Sectors with changes that are not committed
     /// are left out. Returns the number of sectors that were compared.
-    pub(crate) fn check<S: Sink>(
+    pub(crate) fn check(
         &self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         fill: Fill<'_>,
         found: &mut dyn FnMut(Finding),
     ) -> u64 {

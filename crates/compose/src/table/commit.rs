@@ -5,7 +5,7 @@ use super::sector::{SECTOR_LEN, encode, superblock};
 use super::sector_set::SectorSet;
 use crate::planted::TableBug;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Error, MediumKind, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Error, MediumKind, Result, Sink, Tok, WriteData};
 
 /// Largest number of sectors that are read or written together: 1 MiB.
 pub(super) const RUN: u32 = 2048;
@@ -112,13 +112,13 @@ impl Table {
     ///
     /// # Errors
     /// A failure of the device, or a table that refuses writes.
-    pub(crate) fn commit<S: Sink>(
+    pub(crate) fn commit(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
-        after: S::Tok,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
+        after: Tok,
         fill: Fill<'_>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         self.writable()?;
         let flushed = self.flush(sink, device, Cause::Host, after)?;
         if self.changed.is_empty() {
@@ -135,13 +135,13 @@ impl Table {
     ///
     /// # Errors
     /// The errors of [`Table::commit`].
-    pub(crate) fn save<S: Sink>(
+    pub(crate) fn save(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
-        after: S::Tok,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
+        after: Tok,
         fill: Fill<'_>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         if self.formatted {
             return self.commit(sink, device, after, fill);
         }
@@ -154,12 +154,12 @@ impl Table {
     ///
     /// # Errors
     /// A failure of the device.
-    pub(crate) fn format<S: Sink>(
+    pub(crate) fn format(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         fill: Fill<'_>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let mut done = sink.start();
         for copy in 0..COPIES {
             let at = self.layout.superblock_at(copy);
@@ -171,12 +171,12 @@ impl Table {
         self.save(sink, device, done, fill)
     }
 
-    pub(super) fn write_superblocks<S: Sink>(
+    pub(super) fn write_superblocks(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
+        after: Tok,
+    ) -> Result<Tok> {
         let mut written = after;
         for copy in 0..COPIES {
             let block = superblock(&self.kind, &self.shape, self.layout, copy);
@@ -191,13 +191,13 @@ impl Table {
     }
 
     /// Writes both copies of the changed sectors.
-    fn write_changed<S: Sink>(
+    fn write_changed(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
-        after: S::Tok,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
+        after: Tok,
         fill: Fill<'_>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let mut done = after;
         // A commit that fails has written some sectors. The next one may write them with other
         // entries, so it has another number.
@@ -217,13 +217,13 @@ impl Table {
         Ok(done)
     }
 
-    fn flush<S: Sink>(
+    fn flush(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         device.flush(sink, cause, after).inspect_err(|e| {
             self.refuse(format!("a flush of the device failed, and writes may be lost: {e}"));
         })

@@ -5,7 +5,7 @@ use super::layout::COPIES;
 use super::sector::{FoundSuperblock, SECTOR_LEN, payload, read_superblock, seq_of};
 use crate::planted::TableBug;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Error, ReadTarget, Result, Sink};
+use frit_core::{BlockDevice, Cause, Error, ReadTarget, Result, Sink, Tok};
 
 /// Result of a start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +29,10 @@ impl Table {
     ///
     /// # Errors
     /// A device that was never formatted or belongs to another configuration, or a failure of it.
-    pub(crate) fn load<S: Sink>(
+    pub(crate) fn load(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         take: &mut dyn FnMut(u32, Option<&[u8]>),
     ) -> Result<Loaded> {
         if !self.read_superblocks(sink, device)? {
@@ -84,12 +84,12 @@ impl Table {
     ///
     /// # Errors
     /// A failure of the device.
-    pub(crate) fn settle<S: Sink>(
+    pub(crate) fn settle(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         fill: Fill<'_>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         match self.write_settled(sink, device, fill) {
             Err(Error::ReadOnly { why }) => {
                 self.refuse(why);
@@ -99,12 +99,12 @@ impl Table {
         }
     }
 
-    fn write_settled<S: Sink>(
+    fn write_settled(
         &mut self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         fill: Fill<'_>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let start = sink.start();
         if self.superblock_damaged {
             self.write_superblocks(sink, device, start)?;
@@ -114,7 +114,7 @@ impl Table {
 
     /// Returns `true` if the device has a table of this shape, and `false` if its media hold no
     /// bytes.
-    fn read_superblocks<S: Sink>(&mut self, sink: &mut S, device: &mut dyn BlockDevice<S>) -> Result<bool> {
+    fn read_superblocks(&mut self, sink: &mut Sink, device: &mut dyn BlockDevice) -> Result<bool> {
         let layer = self.kind.layer;
         let mut found = Vec::new();
         for copy in 0..COPIES {
@@ -158,10 +158,10 @@ impl Table {
     }
 
     /// Reads a run of sectors. A sector that cannot be read is zeros, which no sector of a table is.
-    pub(super) fn read_run<S: Sink>(
+    pub(super) fn read_run(
         &self,
-        sink: &mut S,
-        device: &mut dyn BlockDevice<S>,
+        sink: &mut Sink,
+        device: &mut dyn BlockDevice,
         copy: u32,
         first: u32,
         into: &mut [u8],

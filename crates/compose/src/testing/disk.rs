@@ -3,7 +3,7 @@
 use super::LosesPower;
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, DurabilityPoint, Error, MediumKind, Op, ReadTarget, Result,
-    SECTOR_BYTES, Sector, StackView, UntimedSink, WriteData, WriteGuarantee,
+    SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData, WriteGuarantee,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -120,7 +120,7 @@ impl BlockingMedium for TestDisk {
     }
 
     fn sync(&self) -> Result<()> {
-        BlockDevice::flush(&mut self.clone(), &mut UntimedSink::new(), Cause::Host, ())
+        BlockDevice::flush(&mut self.clone(), &mut Sink::untimed(), Cause::Host, Tok::DONE).map(drop)
     }
 }
 
@@ -157,42 +157,44 @@ impl DiskState {
     }
 }
 
-impl BlockDevice<UntimedSink> for TestDisk {
+impl BlockDevice for TestDisk {
     fn bytes(&self) -> u64 {
         self.lock().bytes.len() as u64
     }
 
     fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
-    fn read(&mut self, _: &mut UntimedSink, at: u64, mut to: ReadTarget<'_>, _: Cause, (): ()) -> Result<()> {
+    fn read(&mut self, _: &mut Sink, at: u64, mut to: ReadTarget<'_>, _: Cause, after: Tok) -> Result<Tok> {
         let d = self.lock();
         if let Some(to) = to.bytes().filter(|_| !d.without_bytes) {
             let n = to.len();
             to.copy_from_slice(&d.bytes[at as usize..at as usize + n]);
         }
-        Ok(())
+        Ok(after)
     }
 
-    fn write(&mut self, _: &mut UntimedSink, at: u64, data: WriteData<'_>, _: Cause, (): ()) -> Result<()> {
+    fn write(&mut self, _: &mut Sink, at: u64, data: WriteData<'_>, _: Cause, after: Tok) -> Result<Tok> {
         let mut d = self.lock();
         if d.without_bytes {
-            return Ok(());
+            return Ok(after);
         }
-        d.put(at, data.bytes().expect("a device with bytes"))
+        d.put(at, data.bytes().expect("a device with bytes"))?;
+        Ok(after)
     }
 
-    fn zero(&mut self, _: &mut UntimedSink, at: u64, len: u64, _: Cause, (): ()) -> Result<()> {
-        self.lock().put(at, &vec![0; len as usize])
+    fn zero(&mut self, _: &mut Sink, at: u64, len: u64, _: Cause, after: Tok) -> Result<Tok> {
+        self.lock().put(at, &vec![0; len as usize])?;
+        Ok(after)
     }
 
-    fn flush(&mut self, _: &mut UntimedSink, _: Cause, (): ()) -> Result<()> {
+    fn flush(&mut self, _: &mut Sink, _: Cause, after: Tok) -> Result<Tok> {
         let mut d = self.lock();
         if d.flushes_fail {
             return Err(Error::Medium { what: "planned failure of a flush".into() });
         }
         d.durable = d.bytes.clone();
         d.unflushed.clear();
-        Ok(())
+        Ok(after)
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
@@ -207,17 +209,9 @@ impl BlockDevice<UntimedSink> for TestDisk {
         Some(Arc::new(self.clone()))
     }
 
-    fn emit_deferred(
-        &mut self,
-        _: &mut UntimedSink,
-        _: Op,
-        at: u64,
-        len: u64,
-        _: Cause,
-        (): (),
-    ) -> Result<()> {
+    fn emit_deferred(&mut self, _: &mut Sink, _: Op, at: u64, len: u64, _: Cause, after: Tok) -> Result<Tok> {
         assert!(at + len <= self.lock().bytes.len() as u64);
-        Ok(())
+        Ok(after)
     }
 
     fn visible(&self, _: &mut StackView) {}

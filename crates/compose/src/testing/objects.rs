@@ -2,7 +2,7 @@
 
 use super::LosesPower;
 use frit_core::{
-    Cause, Error, ObjectDevice, ObjectId, ObjectReader, ReadTarget, Result, StackView, UntimedSink, WriteData,
+    Cause, Error, ObjectDevice, ObjectId, ObjectReader, ReadTarget, Result, Sink, StackView, Tok, WriteData,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -110,7 +110,7 @@ impl ObjectReader for TestObjects {
     }
 }
 
-impl ObjectDevice<UntimedSink> for TestObjects {
+impl ObjectDevice for TestObjects {
     fn object_bytes(&self) -> u32 {
         self.object_bytes
     }
@@ -119,14 +119,7 @@ impl ObjectDevice<UntimedSink> for TestObjects {
         self.objects
     }
 
-    fn put(
-        &mut self,
-        _: &mut UntimedSink,
-        id: ObjectId,
-        data: WriteData<'_>,
-        _: Cause,
-        (): (),
-    ) -> Result<()> {
+    fn put(&mut self, _: &mut Sink, id: ObjectId, data: WriteData<'_>, _: Cause, after: Tok) -> Result<Tok> {
         let mut state = self.writer()?;
         if state.puts_fail {
             return Err(failure("put"));
@@ -138,18 +131,18 @@ impl ObjectDevice<UntimedSink> for TestObjects {
         let bytes = data.bytes().map_or_else(|| vec![0; data.len() as usize], <[u8]>::to_vec);
         state.objects.insert(id, bytes);
         state.most = state.most.max(state.objects.len());
-        Ok(())
+        Ok(after)
     }
 
     fn get(
         &mut self,
-        _: &mut UntimedSink,
+        _: &mut Sink,
         id: ObjectId,
         at: u32,
         mut into: ReadTarget<'_>,
         _: Cause,
-        (): (),
-    ) -> Result<()> {
+        after: Tok,
+    ) -> Result<Tok> {
         let mut state = self.lock();
         state.gets += 1;
         let len = into.len() as usize;
@@ -158,32 +151,32 @@ impl ObjectDevice<UntimedSink> for TestObjects {
         if let Some(into) = into.bytes() {
             into.copy_from_slice(part);
         }
-        Ok(())
+        Ok(after)
     }
 
-    fn delete(&mut self, _: &mut UntimedSink, id: ObjectId, _: Cause, (): ()) -> Result<()> {
+    fn delete(&mut self, _: &mut Sink, id: ObjectId, _: Cause, after: Tok) -> Result<Tok> {
         let mut state = self.writer()?;
         if state.deletes_fail {
             return Err(failure("deletion"));
         }
         state.objects.remove(&id);
-        Ok(())
+        Ok(after)
     }
 
-    fn flush(&mut self, _: &mut UntimedSink, _: Cause, (): ()) -> Result<()> {
+    fn flush(&mut self, _: &mut Sink, _: Cause, after: Tok) -> Result<Tok> {
         let mut state = self.writer()?;
         if state.flushes_fail {
             return Err(failure("flush"));
         }
         state.durable = state.objects.clone();
-        Ok(())
+        Ok(after)
     }
 
-    fn list(&mut self, _: &mut UntimedSink) -> Result<Vec<(ObjectId, u32)>> {
+    fn list(&mut self, _: &mut Sink) -> Result<Vec<(ObjectId, u32)>> {
         Ok(self.lock().objects.iter().map(|(id, b)| (*id, b.len() as u32)).collect())
     }
 
-    fn claim(&mut self, _: &mut UntimedSink, epoch: u32) -> Result<u32> {
+    fn claim(&mut self, _: &mut Sink, epoch: u32) -> Result<u32> {
         let mut state = self.lock();
         state.epoch = state.epoch.max(epoch) + 1;
         let epoch = state.epoch;
@@ -192,7 +185,7 @@ impl ObjectDevice<UntimedSink> for TestObjects {
         Ok(epoch)
     }
 
-    fn release(&mut self, _: &mut UntimedSink) -> Result<()> {
+    fn release(&mut self, _: &mut Sink) -> Result<()> {
         self.writer().map(|_| ())
     }
 

@@ -3,8 +3,8 @@
 use super::LosesPower;
 use crate::composed::{Composed, Composer};
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Quiesce, ReadTarget, Sector, Severity,
-    UntimedSink, WriteData,
+    BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Quiesce, ReadTarget, Sector, Severity, Sink,
+    WriteData,
 };
 use proptest::prelude::*;
 
@@ -90,19 +90,19 @@ impl Shadow {
 }
 
 /// Performs steps on a layer over `devices`, which `make` builds, and compares it with a model.
-pub(crate) fn exercise<C: Composer<UntimedSink>>(
+pub(crate) fn exercise<C: Composer>(
     devices: &impl LosesPower,
-    make: impl Fn() -> Composed<UntimedSink, C>,
+    make: impl Fn() -> Composed<C>,
     steps: &[Step],
     seed: u64,
 ) {
     let mut layer = make();
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     let sectors = layer.info().sectors;
     let mut shadow = Shadow { versions: vec![vec![0]; sectors as usize], next: 1 };
     let mut random = seed | 1;
     for (i, &step) in steps.iter().enumerate() {
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         match step {
             Step::Write { at, sectors } => {
                 let version = shadow.next;
@@ -150,14 +150,9 @@ pub(crate) fn exercise<C: Composer<UntimedSink>>(
 
 /// Reads everything. Returns the version of each sector. After an interruption each sector may have
 /// any version since the last flush, otherwise the last one.
-fn compare<C: Composer<UntimedSink>>(
-    layer: &mut Composed<UntimedSink, C>,
-    shadow: &Shadow,
-    when: &str,
-    interrupted: bool,
-) -> Vec<u32> {
+fn compare<C: Composer>(layer: &mut Composed<C>, shadow: &Shadow, when: &str, interrupted: bool) -> Vec<u32> {
     let mut all = vec![0x77; shadow.versions.len() * SECTOR];
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     layer.read(sink, Sector(0), ReadTarget::Bytes(&mut all), Hints::NONE).unwrap();
     let scope = CheckScope { data: true, ..CheckScope::default() };
     let checked = layer.check(sink, scope, &mut |f| {

@@ -3,9 +3,9 @@
 use super::layer::{LOST, NONE, Thin, fill_from};
 use frit_core::{CheckCounts, Finding, MediumKind, Severity, Sink};
 
-impl<S: Sink + 'static> Thin<S> {
+impl Thin {
     /// Compares the table on the device with the entries, and the entries with the free chunks.
-    pub(super) fn run_check(&mut self, sink: &mut S, found: &mut dyn FnMut(Finding)) -> CheckCounts {
+    pub(super) fn run_check(&mut self, sink: &mut Sink, found: &mut dyn FnMut(Finding)) -> CheckCounts {
         let device = self.base.devices.get_mut(0);
         let records = self.table.check(sink, device, &fill_from(&self.map), found);
         let mut owner: Vec<u32> = vec![NONE; self.shape.stored as usize];

@@ -12,7 +12,7 @@ use frit_core::planted::is_planted;
 use frit_core::visible::Metric;
 use frit_core::{
     Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Error, Finding, MediumKind, Precondition,
-    ReadTarget, Recovery, Result, Sink, WriteData, WriteGuarantee, size,
+    ReadTarget, Recovery, Result, Sink, Tok, WriteData, WriteGuarantee, size,
 };
 
 /// Entry of a chunk that was never written or was discarded.
@@ -21,8 +21,8 @@ pub(super) const NONE: u32 = 0;
 pub(super) const LOST: u32 = u32::MAX;
 
 /// A device of any size over a smaller one.
-pub struct Thin<S: Sink> {
-    pub(super) base: Base<S, ThinConfig>,
+pub struct Thin {
+    pub(super) base: Base<ThinConfig>,
     pub(super) shape: ThinShape,
     /// Binary logarithm of the size of a chunk.
     shift: u32,
@@ -33,7 +33,7 @@ pub struct Thin<S: Sink> {
     /// Chunks that were mapped since the last commit.
     new: Vec<u32>,
     /// The commit that freed chunks last. A write to a free chunk waits for it.
-    freed_by: S::Tok,
+    freed_by: Tok,
     /// A chunk of zeros around the data of its first write.
     padded: Vec<u8>,
 }
@@ -43,12 +43,12 @@ pub(super) fn fill_from(map: &[u32]) -> impl Fn(u32, &mut [u8]) + '_ {
     table::fill_from(&KIND, map, |&mapped, into| into.copy_from_slice(&u64::from(mapped).to_le_bytes()))
 }
 
-impl<S: Sink + 'static> Thin<S> {
+impl Thin {
     /// Provisions a device, which is the only one of `devices`.
     ///
     /// # Errors
     /// A chunk or a size that does not fit the device.
-    pub fn new(config: ThinConfig, devices: Devices<S>) -> Result<Thin<S>> {
+    pub fn new(config: ThinConfig, devices: Devices) -> Result<Thin> {
         let shape = ThinShape::new(&config, devices.get(0).bytes())?;
         Ok(Thin {
             shift: config.chunk.trailing_zeros(),
@@ -56,7 +56,7 @@ impl<S: Sink + 'static> Thin<S> {
             space: ChunkSpace::new(shape.stored),
             table: Table::new(KIND, shape.volume, shape.layout),
             new: Vec::new(),
-            freed_by: S::Tok::default(),
+            freed_by: Tok::default(),
             padded: Vec::new(),
             base: Base::new(config, devices),
             shape,
@@ -97,14 +97,14 @@ impl<S: Sink + 'static> Thin<S> {
     }
 
     /// Makes changes durable, and frees the chunks that they have freed.
-    fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn commit(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.map))?;
         self.committed(sink, done);
         Ok(done)
     }
 
     /// Takes note of a commit of the table.
-    fn committed(&mut self, sink: &mut S, done: S::Tok) {
+    fn committed(&mut self, sink: &mut Sink, done: Tok) {
         self.new.clear();
         if self.space.freed() > 0 {
             self.space.committed();
@@ -113,7 +113,7 @@ impl<S: Sink + 'static> Thin<S> {
     }
 
     /// Takes a free chunk. Returns it and the token that its write waits for.
-    fn allocate(&mut self, sink: &mut S, after: S::Tok) -> Result<(u32, S::Tok)> {
+    fn allocate(&mut self, sink: &mut Sink, after: Tok) -> Result<(u32, Tok)> {
         if self.space.free() == 0 && self.space.freed() > 0 {
             self.commit(sink, after)?;
         }
@@ -126,7 +126,7 @@ impl<S: Sink + 'static> Thin<S> {
     /// in use again: until then, the durable table may name them as the chunks of other addresses.
     /// This concerns each write of such a chunk and not only its first one, since the device orders
     /// two writes to one place only if it keeps them in one place.
-    fn after_freeing(&self, sink: &mut S, after: S::Tok) -> S::Tok {
+    fn after_freeing(&self, sink: &mut Sink, after: Tok) -> Tok {
         let ordered = !is_planted(ThinBug::ReuseNotOrdered) && !is_planted(ThinBug::ReuseOrderedOnce);
         if ordered { sink.join(after, self.freed_by) } else { after }
     }
@@ -145,7 +145,7 @@ impl<S: Sink + 'static> Thin<S> {
     }
 
     /// Writes a part of a chunk that is not mapped, or all of it.
-    fn write_new(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write_new(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let i = self.chunk_of(at);
         let (chunk, ready) = self.allocate(sink, after)?;
         let mapped = chunk + 1;
@@ -187,7 +187,7 @@ impl<S: Sink + 'static> Thin<S> {
 
     /// Takes the entries of the table, and finds the chunks that they name.
     /// Returns the result, and a chunk whose place another one has.
-    fn take_table(&mut self, sink: &mut S) -> Result<Option<(Recovery, Option<usize>)>> {
+    fn take_table(&mut self, sink: &mut Sink) -> Result<Option<(Recovery, Option<usize>)>> {
         let per = KIND.entries_per_sector();
         let stored = self.shape.stored;
         let (map, space) = (&mut self.map, &mut ChunkSpace::new(stored));
@@ -240,16 +240,16 @@ impl<S: Sink + 'static> Thin<S> {
     }
 }
 
-impl<S: Sink + 'static> Composer<S> for Thin<S> {
+impl Composer for Thin {
     const NAME: &'static str = "thin";
     const DEFERS_READS: bool = true;
     type Config = ThinConfig;
 
-    fn base(&self) -> &Base<S, ThinConfig> {
+    fn base(&self) -> &Base<ThinConfig> {
         &self.base
     }
 
-    fn base_mut(&mut self) -> &mut Base<S, ThinConfig> {
+    fn base_mut(&mut self) -> &mut Base<ThinConfig> {
         &mut self.base
     }
 
@@ -265,7 +265,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         self.map.len() as u64 * size_of::<u32>() as u64 + self.shape.stored.div_ceil(8)
     }
 
-    fn read(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn read(&mut self, sink: &mut Sink, at: u64, mut into: ReadTarget<'_>, after: Tok) -> Result<Tok> {
         let (mut done, mut from, len) = (after, 0, into.len());
         self.check_new(at, u64::from(len.max(1)))?;
         while from < len {
@@ -285,7 +285,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         Ok(done)
     }
 
-    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         self.table.writable()?;
         let after = self.after_freeing(sink, after);
         let (mut done, mut from, len) = (after, 0, data.len());
@@ -311,7 +311,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         Ok(done)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, after: Tok) -> Result<Tok> {
         self.table.writable()?;
         let after = self.after_freeing(sink, after);
         let (mut done, mut pos, end) = (after, at, at + len);
@@ -334,7 +334,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         Ok(done)
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.commit(sink, after)
     }
 
@@ -360,14 +360,14 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes, ..WriteGuarantee::default() }
     }
 
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.map.fill(NONE);
         self.space = ChunkSpace::new(self.shape.stored);
         self.new.clear();
         self.table.format(sink, self.base.devices.get_mut(0), &fill_from(&self.map)).map(|_| ())
     }
 
-    fn load(&mut self, sink: &mut S, _: CrashKind) -> Result<Recovery> {
+    fn load(&mut self, sink: &mut Sink, _: CrashKind) -> Result<Recovery> {
         let Some((mut recovery, twice)) = self.take_table(sink)? else {
             return Ok(Recovery { clean: true, ..Recovery::default() });
         };
@@ -386,7 +386,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         Ok(recovery)
     }
 
-    fn save(&mut self, sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut Sink) -> Result<()> {
         let start = sink.start();
         let done = self.table.save(sink, self.base.devices.get_mut(0), start, &fill_from(&self.map))?;
         self.committed(sink, done);
@@ -408,7 +408,12 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         Ok(())
     }
 
-    fn check(&mut self, sink: &mut S, _: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<CheckCounts> {
+    fn check(
+        &mut self,
+        sink: &mut Sink,
+        _: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
         Ok(self.run_check(sink, found))
     }
 

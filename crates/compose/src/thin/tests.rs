@@ -5,15 +5,15 @@ use crate::composed::{Composed, Composer};
 use crate::devices::Devices;
 use crate::testing::{LosesPower, TestDisk, exercise, findings, metric, read, step, write};
 use frit_core::{
-    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, ParamTable, Quiesce, Sector,
-    UntimedSink, WriteData,
+    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, ParamTable, Quiesce, Sector, Sink,
+    WriteData,
 };
 use proptest::prelude::*;
 
 const CHUNK: u64 = 4096;
 const SECTORS: u64 = CHUNK / 512;
 
-type Layer = Composed<UntimedSink, Thin<UntimedSink>>;
+type Layer = Composed<Thin>;
 
 fn open(disk: &TestDisk, size: u64) -> Layer {
     let config = ThinConfig { size, chunk: CHUNK, ..ThinConfig::default() };
@@ -25,7 +25,7 @@ fn layer(offered: u64, stored: u64) -> (TestDisk, Layer) {
     let table = (2 * (offered.div_ceil(60) + 1) * 512).next_multiple_of(CHUNK);
     let disk = TestDisk::new((table + stored * CHUNK) as usize);
     let mut l = open(&disk, offered * CHUNK);
-    l.format(&mut UntimedSink::new()).unwrap();
+    l.format(&mut Sink::untimed()).unwrap();
     (disk, l)
 }
 
@@ -58,10 +58,10 @@ fn the_rest_of_a_new_chunk_is_zeros() {
 fn the_place_of_a_byte_is_looked_up_in_its_chunk() {
     let (disk, mut l) = layer(8, 8);
     write(&mut l, 2 * SECTORS, 3 * SECTORS, 1).unwrap();
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     let config = ThinConfig { size: 8 * CHUNK, chunk: CHUNK, ..ThinConfig::default() };
     let mut thin = Thin::new(config, Devices::new(vec![Box::new(disk)])).unwrap();
-    thin.load(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    thin.load(&mut Sink::untimed(), CrashKind::Process).unwrap();
     for chunk in 0..8 {
         let place = (2..5).contains(&chunk).then_some(MediumKind::Disk);
         assert_eq!(thin.place(chunk * CHUNK), ((chunk + 1) * CHUNK, place));
@@ -80,7 +80,7 @@ fn a_full_device_refuses_new_chunks_and_loses_nothing() {
     // The allocated chunks can be written, and a discarded one is free after the commit that the
     // next write makes.
     write(&mut l, 1, 1, 5).unwrap();
-    l.discard(&mut UntimedSink::new(), Sector(SECTORS), SECTORS).unwrap();
+    l.discard(&mut Sink::untimed(), Sector(SECTORS), SECTORS).unwrap();
     assert!((metric(&l, "freed") - 1.0).abs() < f64::EPSILON);
     write(&mut l, 7 * SECTORS, SECTORS, 2).unwrap();
     assert_eq!(read(&mut l, 7 * SECTORS, SECTORS).unwrap(), vec![2; CHUNK as usize]);
@@ -105,7 +105,7 @@ fn one_damaged_sector_loses_nothing_and_two_are_reported() {
     // 150 entries: three sectors in each copy, after its superblock.
     let (disk, mut l) = layer(150, 150);
     write(&mut l, 0, 150 * SECTORS, 7).unwrap();
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     let copy = 4 * 512;
     for damaged in (0..8).map(|s| s * 512) {
         disk.lock().bytes[damaged + 40] ^= 4;
@@ -113,7 +113,7 @@ fn one_damaged_sector_loses_nothing_and_two_are_reported() {
             assert_eq!(findings(&mut l), ["Minor bad-entry"], "sector {damaged}");
         }
         l = open(&disk, 150 * CHUNK);
-        let r = l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+        let r = l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
         assert!(!r.lost_any());
         assert_eq!(read(&mut l, 0, 150 * SECTORS).unwrap(), vec![7; 150 * CHUNK as usize]);
         assert_eq!(findings(&mut l), [""; 0], "the start repairs a damaged copy");
@@ -122,7 +122,7 @@ fn one_damaged_sector_loses_nothing_and_two_are_reported() {
         disk.lock().bytes[at + 40] ^= 4;
     }
     l = open(&disk, 150 * CHUNK);
-    let r = l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let r = l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert!(r.lost_any() && r.unnamed[0].contains("60 chunks of thin"), "{r:?}");
     assert_eq!(read(&mut l, 0, 60 * SECTORS).unwrap(), vec![7; 60 * CHUNK as usize]);
     assert_eq!(read(&mut l, 120 * SECTORS, 30 * SECTORS).unwrap(), vec![7; 30 * CHUNK as usize]);
@@ -139,7 +139,7 @@ fn one_damaged_sector_loses_nothing_and_two_are_reported() {
 fn double_use_is_found_and_stops_writes() {
     let (disk, mut l) = layer(4, 4);
     write(&mut l, 0, 2 * SECTORS, 7).unwrap();
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     // A table with valid checksums whose second entry names the first chunk: written by the layer
     // itself.
     let entries = [1u64, 1, 0, 0];
@@ -153,7 +153,7 @@ fn double_use_is_found_and_stops_writes() {
         sector[508..].copy_from_slice(&crc.to_le_bytes());
     }
     l = open(&disk, 4 * CHUNK);
-    l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    l.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert_eq!(findings(&mut l), ["Major double-use"]);
     assert!(matches!(write(&mut l, 0, 1, 1), Err(Error::ReadOnly { .. })));
 }
@@ -162,12 +162,12 @@ fn double_use_is_found_and_stops_writes() {
 fn a_failed_flush_stops_writes_and_reads_of_new_chunks() {
     let (disk, mut l) = layer(4, 4);
     write(&mut l, 0, SECTORS, 7).unwrap();
-    l.flush(&mut UntimedSink::new()).unwrap();
+    l.flush(&mut Sink::untimed()).unwrap();
     write(&mut l, SECTORS, SECTORS, 8).unwrap();
     write(&mut l, 2 * SECTORS, SECTORS, 9).unwrap();
-    l.discard(&mut UntimedSink::new(), Sector(2 * SECTORS), SECTORS).unwrap();
+    l.discard(&mut Sink::untimed(), Sector(2 * SECTORS), SECTORS).unwrap();
     disk.lock().flushes_fail = true;
-    assert!(l.flush(&mut UntimedSink::new()).is_err());
+    assert!(l.flush(&mut Sink::untimed()).is_err());
     assert_eq!(read(&mut l, 2 * SECTORS, SECTORS).unwrap(), vec![0; CHUNK as usize]);
     assert!(l.refuses().is_some() && write(&mut l, 0, 1, 1).is_err());
     assert_eq!(read(&mut l, 0, SECTORS).unwrap(), vec![7; CHUNK as usize]);
@@ -175,7 +175,7 @@ fn a_failed_flush_stops_writes_and_reads_of_new_chunks() {
     disk.lock().flushes_fail = false;
     disk.lose_power(&mut || false);
     l = open(&disk, 4 * CHUNK);
-    l.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+    l.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
     assert_eq!(read(&mut l, SECTORS, SECTORS).unwrap(), vec![0; CHUNK as usize]);
 }
 
@@ -185,15 +185,15 @@ fn a_failed_write_of_the_table_is_repeated() {
         let (disk, mut l) = layer(4, 4);
         write(&mut l, 0, SECTORS, 7).unwrap();
         disk.lock().writes_left = Some(left);
-        let flushed = l.flush(&mut UntimedSink::new());
+        let flushed = l.flush(&mut Sink::untimed());
         assert_eq!(flushed.is_ok(), left == 2, "both copies of one sector");
         disk.lock().writes_left = None;
-        l.discard(&mut UntimedSink::new(), Sector(0), SECTORS).unwrap();
+        l.discard(&mut Sink::untimed(), Sector(0), SECTORS).unwrap();
         write(&mut l, SECTORS, SECTORS, 8).unwrap();
-        l.flush(&mut UntimedSink::new()).unwrap();
+        l.flush(&mut Sink::untimed()).unwrap();
         disk.lose_power(&mut || false);
         l = open(&disk, 4 * CHUNK);
-        l.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+        l.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
         let all = [vec![0; CHUNK as usize], vec![8; CHUNK as usize]].concat();
         assert_eq!(read(&mut l, 0, 2 * SECTORS).unwrap(), all);
     }
@@ -203,9 +203,7 @@ fn a_failed_write_of_the_table_is_repeated() {
 fn sizes_and_devices_that_do_not_fit_are_refused() {
     let disk = TestDisk::new(1 << 20);
     let with = |config: ThinConfig| {
-        Thin::<UntimedSink>::new(config, Devices::new(vec![Box::new(disk.clone())]))
-            .err()
-            .map(|e| e.to_string())
+        Thin::new(config, Devices::new(vec![Box::new(disk.clone())])).err().map(|e| e.to_string())
     };
     let config = |size, chunk| ThinConfig { size, chunk, ..ThinConfig::default() };
     assert!(with(config(0, 12 << 10)).unwrap().contains("power of two"));
@@ -214,9 +212,9 @@ fn sizes_and_devices_that_do_not_fit_are_refused() {
     assert_eq!(with(config(0, 4096)), None);
     assert!(config(0, 1 << 31).check_ranges().is_err());
     // Blank, and of other sizes.
-    let recover = |size| open(&disk, size).recover(&mut UntimedSink::new(), CrashKind::Process).map(|_| ());
+    let recover = |size| open(&disk, size).recover(&mut Sink::untimed(), CrashKind::Process).map(|_| ());
     assert!(recover(1 << 20).unwrap_err().to_string().contains("never formatted"));
-    open(&disk, 1 << 20).format(&mut UntimedSink::new()).unwrap();
+    open(&disk, 1 << 20).format(&mut Sink::untimed()).unwrap();
     recover(1 << 20).unwrap();
     let e = recover(2 << 20);
     assert!(e.is_err(), "{e:?}");
@@ -237,7 +235,7 @@ fn without_bytes_a_boot_keeps_the_chunks() {
     let (disk, _) = layer(8, 8);
     disk.lock().without_bytes = true;
     let mut l = open(&disk, 8 * CHUNK);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     l.write(sink, Sector(1), WriteData::Len(2 * CHUNK as u32), Hints::NONE).unwrap();
     l.discard(sink, Sector(SECTORS), SECTORS).unwrap();
     l.halt(sink).unwrap();

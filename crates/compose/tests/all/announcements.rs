@@ -6,7 +6,7 @@ use frit_compose::flaky::{Flaky, FlakyConfig};
 use frit_compose::mirror::{Mirror, MirrorConfig};
 use frit_compose::stripe::{Stripe, StripeConfig};
 use frit_compose::{Composed, Composer, Devices, NestedLayer};
-use frit_core::{BlockDevice, BlockLayer, Nanos, Sector, UntimedSink};
+use frit_core::{BlockDevice, BlockLayer, Nanos, Sector};
 use frit_media::Hardware;
 use std::sync::Arc;
 
@@ -18,15 +18,11 @@ fn two() -> [TestDevice; 2] {
     [(); 2].map(|()| TestDevice::new(DEVICE_BYTES, Nanos(1), &mut hardware, &power))
 }
 
-fn boxed(devices: &[TestDevice]) -> Vec<Box<dyn BlockDevice<UntimedSink>>> {
-    devices.iter().map(|d| Box::new(d.clone()) as Box<dyn BlockDevice<UntimedSink>>).collect()
+fn boxed(devices: &[TestDevice]) -> Vec<Box<dyn BlockDevice>> {
+    devices.iter().map(|d| Box::new(d.clone()) as Box<dyn BlockDevice>).collect()
 }
 
-fn announced<C: Composer<UntimedSink>>(
-    devices: &[TestDevice],
-    composer: C,
-    next: &[(u64, u32)],
-) -> Vec<Vec<(u64, u32)>> {
+fn announced<C: Composer>(devices: &[TestDevice], composer: C, next: &[(u64, u32)]) -> Vec<Vec<(u64, u32)>> {
     let next: Vec<_> = next.iter().map(|&(at, n)| (Sector(at), n)).collect();
     Composed::new(composer).prefetch(&next);
     devices.iter().map(|d| d.state().announced.iter().map(|(at, n)| (at.0, *n)).collect()).collect()

@@ -2,7 +2,7 @@
 
 use frit_core::{
     BlockDevice, Cause, Cmd, DurabilityPoint, Error, MediumKind, Nanos, Op, ReadTarget, Result, Sector, Sink,
-    StackView, UnitId, WriteData, WriteGuarantee,
+    StackView, Tok, UnitId, WriteData, WriteGuarantee,
 };
 use frit_media::{Device, DramTiming, Hardware, TimingModel};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +106,7 @@ impl TestDevice {
         }
     }
 
-    fn emit<S: Sink>(&self, sink: &mut S, op: Op, at: u64, len: u32, cause: Cause, after: S::Tok) -> S::Tok {
+    fn emit(&self, sink: &mut Sink, op: Op, at: u64, len: u32, cause: Cause, after: Tok) -> Tok {
         sink.emit(Cmd { addr: at, len, hazard: (at >> 16) as u32, unit: self.unit, op, cause }, after)
     }
 
@@ -143,7 +143,7 @@ impl State {
     }
 }
 
-impl<S: Sink> BlockDevice<S> for TestDevice {
+impl BlockDevice for TestDevice {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -154,12 +154,12 @@ impl<S: Sink> BlockDevice<S> for TestDevice {
 
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = into.len();
         assert!(at + u64::from(len) <= self.bytes);
         self.alive()?;
@@ -179,24 +179,24 @@ impl<S: Sink> BlockDevice<S> for TestDevice {
 
     fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         assert!(at + u64::from(data.len()) <= self.bytes);
         let bytes = data.bytes().unwrap_or_default();
         self.put(at, bytes.chunks_exact(SECTOR).map(|s| s.try_into().unwrap()))?;
         Ok(self.emit(sink, Op::DramWrite, at, data.len(), cause, after))
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         self.put(at, (0..len / SECTOR as u64).map(|_| [0; SECTOR]))?;
         Ok(self.emit(sink, Op::DramWrite, at, len as u32, cause, after))
     }
 
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         self.alive()?;
         if std::mem::take(&mut self.state().fail_flush) {
             self.state().cached.clear();

@@ -3,9 +3,9 @@
 use crate::device::TestDevice;
 use frit_compose::host_link::{HostLink, HostLinkConfig};
 use frit_compose::{Composed, Devices};
-use frit_core::{BlockDevice, BlockLayer, Hints, Nanos, ReadTarget, Sector, WriteData};
+use frit_core::{BlockDevice, BlockLayer, Hints, Nanos, ReadTarget, Sector, Sink, WriteData};
 use frit_engine::in_order::InOrder;
-use frit_engine::{AnyScheduler, Engine, Event};
+use frit_engine::{AnyScheduler, Event};
 use frit_media::Hardware;
 use std::sync::Arc;
 
@@ -25,13 +25,8 @@ enum Request {
 use Request::{Discard, Flush, Read, Write};
 
 /// Makes all requests at once. Returns the time at which each is acknowledged.
-fn ends<E: Engine + 'static>(
-    mut engine: E,
-    device: TestDevice,
-    config: HostLinkConfig,
-    all: &[Request],
-) -> Vec<u64> {
-    let boxed: Box<dyn BlockDevice<E>> = Box::new(device);
+fn ends(mut engine: Sink, device: TestDevice, config: HostLinkConfig, all: &[Request]) -> Vec<u64> {
+    let boxed: Box<dyn BlockDevice> = Box::new(device);
     let mut link = Composed::new(HostLink::new(config, Devices::new(vec![boxed])));
     let mut ends = vec![None; all.len()];
     for (i, request) in all.iter().enumerate() {
@@ -66,9 +61,9 @@ fn take_each(config: &HostLinkConfig, all: &[Request], in_order: &[u64], event: 
         (hardware, device)
     };
     let (hardware, below) = device();
-    assert_eq!(ends(InOrder::new(&hardware), below, config.clone(), all), in_order);
+    assert_eq!(ends(Sink::new(InOrder::new(&hardware)), below, config.clone(), all), in_order);
     let (hardware, below) = device();
-    let engine = Event::new(&hardware, AnyScheduler::named("read-first").unwrap());
+    let engine = Sink::new(Event::new(&hardware, AnyScheduler::named("read-first").unwrap()));
     assert_eq!(ends(engine, below, config.clone(), all), event);
 }
 

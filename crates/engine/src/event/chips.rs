@@ -8,7 +8,7 @@
 //! be programmed in another order than that of emission, and a read does not wait for the program of its
 //! page: a controller has its data.
 
-use super::state::{CmdId, NONE, PendingEvent, Queues, Stage, Tok};
+use super::state::{CmdId, NONE, NodeToken, PendingEvent, Queues, Stage};
 use crate::sched::ChipDispatch;
 use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
 use frit_media::{Hardware, NandLayout, NandPlace};
@@ -269,7 +269,7 @@ impl Queues {
     }
 
     /// Adds a command of a chip.
-    pub(super) fn add_to_chip(&mut self, id: u32, after: Tok) -> Tok {
+    pub(super) fn add_to_chip(&mut self, id: u32, after: NodeToken) -> NodeToken {
         self.emitted += 1;
         let node = &mut self.nodes[id as usize];
         node.order.seq = self.emitted;
@@ -282,7 +282,7 @@ impl Queues {
         }
         self.wait_for(id, 0, after);
         self.wake(id);
-        Tok { id, generation }
+        NodeToken { id, generation }
     }
 
     fn chip_of(&mut self, unit: UnitId) -> Option<&mut Chip> {

@@ -1,6 +1,6 @@
 //! Gates: tokens that another engine opens.
 
-use super::state::{NO_CMD, PendingEvent, Queues, Stage, Tok};
+use super::state::{NO_CMD, NodeToken, PendingEvent, Queues, Stage};
 use frit_core::Nanos;
 
 /// A token that is done when the owner of the engine says so: a command of a disk waits behind it
@@ -16,10 +16,10 @@ impl Gate {
 }
 
 impl Queues {
-    pub(super) fn add_gate(&mut self) -> (Gate, Tok) {
+    pub(super) fn add_gate(&mut self) -> (Gate, NodeToken) {
         let id = self.node(NO_CMD, Stage::Join);
         self.nodes[id as usize].waits = 1;
-        (Gate(id), Tok { id, generation: self.nodes[id as usize].generation })
+        (Gate(id), NodeToken { id, generation: self.nodes[id as usize].generation })
     }
 
     pub(super) fn open_gate(&mut self, gate: Gate, at: Nanos) {

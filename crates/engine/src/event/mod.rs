@@ -15,15 +15,16 @@ mod suspend;
 mod tokens;
 
 pub(crate) use gate::Gate;
-pub use state::{CmdId, QueuedCommand, Queues, Tok};
+pub(crate) use state::NodeToken;
+pub use state::{CmdId, QueuedCommand, Queues};
 
-use crate::driver::{Completion, Engine, Tag};
 use crate::sched::Scheduler;
 use crate::usage::DeviceUsage;
 use frit_core::visible::Metric;
-use frit_core::{Cmd, LinkRequest, Nanos, Op, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Completion, Engine, LinkRequest, Nanos, Op, RequestScope, Tag, Tok, UnitId, UnitState};
 use frit_media::Hardware;
 use state::{PendingEvent, Stage};
+use std::any::Any;
 
 /// A discrete-event engine with a scheduler.
 ///
@@ -42,7 +43,6 @@ use state::{PendingEvent, Stage};
 pub struct Event<P> {
     queues: Queues,
     scheduler: P,
-    scope: RequestScope<Tok>,
 }
 
 impl<P: Scheduler> Event<P> {
@@ -54,7 +54,7 @@ impl<P: Scheduler> Event<P> {
             queues.use_chips(hardware, dispatch);
         }
         scheduler.attach(&queues);
-        Event { queues, scheduler, scope: RequestScope::default() }
+        Event { queues, scheduler }
     }
 
     /// Usage of units and channels.
@@ -106,7 +106,7 @@ impl<P: Scheduler> Event<P> {
     }
 
     /// Returns a gate, and a token that is done when the gate is open.
-    pub(crate) fn add_gate(&mut self) -> (Gate, Tok) {
+    pub(crate) fn add_gate(&mut self) -> (Gate, NodeToken) {
         self.queues.add_gate()
     }
 
@@ -190,42 +190,26 @@ impl<P: Scheduler> Event<P> {
     }
 }
 
-impl<P: Scheduler> Sink for Event<P> {
-    type Tok = Tok;
-
+impl<P: Scheduler + 'static> Engine for Event<P> {
     #[inline]
     fn now(&self) -> Nanos {
         self.queues.now()
     }
 
-    #[inline]
-    fn start(&self) -> Tok {
-        self.scope.start
-    }
-
-    #[inline]
     fn unit(&self, unit: UnitId) -> UnitState {
         self.queues.unit_state(unit)
     }
 
-    #[inline]
     fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
-        let after = if self.scope.start == Tok::default() {
-            after
-        } else {
-            self.queues.join(self.scope.start, after)
-        };
-        self.queues.add(cmd, after)
+        self.queues.add(cmd, after.into()).into()
     }
 
-    #[inline]
     fn join(&mut self, a: Tok, b: Tok) -> Tok {
-        self.queues.join(a, b)
+        self.queues.join(a.into(), b.into()).into()
     }
 
     fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
-        let after = self.queues.join(self.scope.start, after);
-        self.queues.delay(after, by)
+        self.queues.delay(after.into(), by).into()
     }
 
     fn add_server(&mut self) -> u16 {
@@ -233,12 +217,11 @@ impl<P: Scheduler> Sink for Event<P> {
     }
 
     fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
-        let after = self.queues.join(self.scope.start, after);
-        self.queues.serve(server, after, by)
+        self.queues.serve(server, after.into(), by).into()
     }
 
     fn is_done(&self, tok: Tok) -> bool {
-        self.queues.is_done(tok)
+        self.queues.is_done(tok.into())
     }
 
     fn add_pool(&mut self, limit: u64) -> u16 {
@@ -246,45 +229,31 @@ impl<P: Scheduler> Sink for Event<P> {
     }
 
     fn acquire(&mut self, pool: u16, amount: u64, after: Tok, _: Tok) -> Tok {
-        let after = self.queues.join(self.scope.start, after);
-        self.queues.acquire(pool, amount, after)
+        self.queues.acquire(pool, amount, after.into()).into()
     }
 
     fn release(&mut self, pool: u16, amount: u64, after: Tok) {
-        self.queues.release_space(pool, amount, after);
+        self.queues.release_space(pool, amount, after.into());
     }
 
-    #[inline]
-    fn ack(&mut self, tok: Tok) {
-        self.scope.ack = self.queues.join(self.scope.ack, tok);
-    }
-
-    #[inline]
-    fn scope(&mut self) -> &mut RequestScope<Tok> {
-        &mut self.scope
-    }
-
-    #[inline]
-    fn end_measured(&mut self, outer: RequestScope<Tok>, request: LinkRequest) -> Tok {
-        let scope = std::mem::replace(&mut self.scope, outer);
+    fn measure(&mut self, scope: RequestScope, request: LinkRequest) {
         self.queues.measure(scope, request);
-        scope.ack
-    }
-}
-
-impl<P: Scheduler> Engine for Event<P> {
-    #[inline]
-    fn begin(&mut self) {
-        self.scope = RequestScope::default();
     }
 
-    #[inline]
-    fn end(&mut self) -> Tok {
-        std::mem::take(&mut self.scope).ack
+    fn statistics(&self) -> Option<&dyn Any> {
+        Some(self.usage())
+    }
+
+    fn statistics_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self.usage_mut())
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        Event::metrics(self)
     }
 
     fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
-        if self.queues.watch(tok, tag) { None } else { Some(self.queues.now()) }
+        if self.queues.watch(tok.into(), tag) { None } else { Some(self.queues.now()) }
     }
 
     fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
@@ -305,15 +274,19 @@ impl<P: Scheduler> Engine for Event<P> {
 mod tests {
     use super::*;
     use crate::sched::Fifo;
-    use frit_core::{Cause, MediumKind, Op};
+    use frit_core::{Cause, MediumKind, Op, Sink};
     use frit_media::{Device, DramTiming, TimingModel};
 
-    fn engine() -> Event<Fifo> {
+    fn engine() -> Sink {
         let model = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 0 });
         let (name, kind) = ("dram".into(), MediumKind::Dram);
         let mut hw = Hardware::new();
         hw.add(Device { name, kind, model, unit_channel: vec![0, 0], nand: None }).unwrap();
-        Event::new(&hw, Fifo)
+        Sink::new(Event::new(&hw, Fifo))
+    }
+
+    fn queues(e: &Sink) -> &Queues {
+        e.engine::<Event<Fifo>>().unwrap().queues()
     }
 
     fn cmd(unit: u16) -> Cmd {
@@ -336,8 +309,9 @@ mod tests {
             old.extend([a, b]);
             assert!(old.iter().all(|&t| e.time_or_watch(t, 8).is_some()));
         }
-        assert_eq!(e.queues().outstanding(), 0);
-        assert!(e.queues.slots() <= 6, "{} slots for two commands and their joins", e.queues.slots());
+        assert_eq!(queues(&e).outstanding(), 0);
+        let slots = queues(&e).slots();
+        assert!(slots <= 6, "{slots} slots for two commands and their joins");
     }
 
     #[test]
@@ -369,7 +343,7 @@ mod tests {
         let ends: Vec<_> = std::iter::from_fn(|| e.next_done(Nanos::MAX)).map(|d| (d.tag, d.at.0)).collect();
         // The third enters at 100, with the fourth.
         assert_eq!(ends, [(0, 100), (1, 200), (2, 400), (3, 500)]);
-        assert_eq!(e.queues().outstanding(), 0);
+        assert_eq!(queues(&e).outstanding(), 0);
     }
 
     #[test]

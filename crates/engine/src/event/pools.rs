@@ -1,6 +1,6 @@
 //! Pools of the event engine: space for data on their way, such as the write-back buffer of a cache.
 
-use super::state::{Queues, Stage, Tok};
+use super::state::{NodeToken, Queues, Stage};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
@@ -29,12 +29,12 @@ impl Queues {
     }
 
     /// Returns a token that is done when `after` is done and the pool has space.
-    pub(super) fn acquire(&mut self, pool: u16, amount: u64, after: Tok) -> Tok {
+    pub(super) fn acquire(&mut self, pool: u16, amount: u64, after: NodeToken) -> NodeToken {
         self.special(Stage::Acquire, pool, amount, after)
     }
 
     /// Returns space to a pool once `after` is done.
-    pub(super) fn release_space(&mut self, pool: u16, amount: u64, after: Tok) {
+    pub(super) fn release_space(&mut self, pool: u16, amount: u64, after: NodeToken) {
         self.special(Stage::Release, pool, amount, after);
     }
 

@@ -10,9 +10,9 @@ use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use super::pools::Pools;
 use super::servers::Servers;
 use super::suspend::{Suspension, suspensions};
-use crate::driver::{Completion, Tag};
 use crate::usage::DeviceUsage;
 use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
+use frit_core::{Completion, Tag, Tok};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,12 +24,26 @@ pub(super) const NONE: u32 = 0;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CmdId(pub(super) u32);
 
-/// Token of the event engine. The default token is done.
+/// What the event engine has behind a token. The default token is done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Tok {
+pub(crate) struct NodeToken {
     pub(super) id: u32,
     /// A token with a past generation is done, even if its id was reused.
     pub(super) generation: u32,
+}
+
+impl From<Tok> for NodeToken {
+    #[inline]
+    fn from(tok: Tok) -> NodeToken {
+        NodeToken { id: tok.number() as u32, generation: (tok.number() >> 32) as u32 }
+    }
+}
+
+impl From<NodeToken> for Tok {
+    #[inline]
+    fn from(tok: NodeToken) -> Tok {
+        Tok::new(u64::from(tok.generation) << 32 | u64::from(tok.id))
+    }
 }
 
 /// Stage in the life of a command.
@@ -427,7 +441,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn add(&mut self, cmd: Cmd, after: Tok) -> Tok {
+    pub(super) fn add(&mut self, cmd: Cmd, after: NodeToken) -> NodeToken {
         if cmd.op.is_fence() && self.units[cmd.unit.idx()].free_fence {
             return after;
         }
@@ -462,12 +476,12 @@ impl Queues {
         }
         self.wait_for(id, 0, after);
         self.wake(id);
-        Tok { id, generation: self.nodes[id as usize].generation }
+        NodeToken { id, generation: self.nodes[id as usize].generation }
     }
 
     /// Makes a read of the page register follow the last read of its unit. The scheduler does not see
     /// it: another command in between would overwrite the register.
-    fn follow_read(&mut self, id: u32) -> Tok {
+    fn follow_read(&mut self, id: u32) -> NodeToken {
         self.emitted += 1;
         let unit = self.nodes[id as usize].cmd.unit;
         let read = self.units[unit.idx()].queue.tail;
@@ -478,7 +492,7 @@ impl Queues {
         let read = &mut self.nodes[read as usize];
         debug_assert_eq!(read.cmd.op, Op::NandRead, "emitted directly after its read");
         read.register_read = id;
-        Tok { id, generation }
+        NodeToken { id, generation }
     }
 
     pub(super) fn has_report(&self) -> bool {

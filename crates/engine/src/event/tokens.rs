@@ -3,15 +3,15 @@
 use super::disk_queue::DiskJobState;
 use super::hazard_links::HazardLinks;
 use super::servers::Servers;
-use super::state::{DependencyNode, NO_CMD, NONE, Queues, Stage, Tok};
-use crate::driver::Tag;
+use super::state::{DependencyNode, NO_CMD, NONE, NodeToken, Queues, Stage};
 use crate::links::is_link_tag;
+use frit_core::Tag;
 use frit_core::{Cmd, LinkRequest, Nanos, RequestScope};
 use frit_media::Phases;
 use std::cmp::Reverse;
 
 impl Queues {
-    pub(super) fn join(&mut self, a: Tok, b: Tok) -> Tok {
+    pub(super) fn join(&mut self, a: NodeToken, b: NodeToken) -> NodeToken {
         if a == b || self.is_done(b) {
             return a;
         }
@@ -21,25 +21,25 @@ impl Queues {
         let id = self.node(NO_CMD, Stage::Join);
         self.wait_for(id, 0, a);
         self.wait_for(id, 1, b);
-        Tok { id, generation: self.nodes[id as usize].generation }
+        NodeToken { id, generation: self.nodes[id as usize].generation }
     }
 
     /// Returns a token that is done `by` after `after`, which counts from now if it is done already.
-    pub(super) fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
+    pub(super) fn delay(&mut self, after: NodeToken, by: Nanos) -> NodeToken {
         let id = self.node(NO_CMD, Stage::Delay);
         self.nodes[id as usize].start = by;
         self.wait_for(id, 0, after);
         self.wake(id);
-        Tok { id, generation: self.nodes[id as usize].generation }
+        NodeToken { id, generation: self.nodes[id as usize].generation }
     }
 
     /// Returns a token that is done when a server has worked `by` for a job that is ready after `after`.
-    pub(super) fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
+    pub(super) fn serve(&mut self, server: u16, after: NodeToken, by: Nanos) -> NodeToken {
         self.special(Stage::Job, server, by.0, after)
     }
 
     /// Adds a node of a server or a pool, which is no command: it has its number and a value.
-    pub(super) fn special(&mut self, stage: Stage, number: u16, value: u64, after: Tok) -> Tok {
+    pub(super) fn special(&mut self, stage: Stage, number: u16, value: u64, after: NodeToken) -> NodeToken {
         let tok = self.delay(after, Nanos(value));
         let node = &mut self.nodes[tok.id as usize];
         (node.stage, node.cmd.addr) = (stage, u64::from(number));
@@ -51,7 +51,7 @@ impl Queues {
     }
 
     /// Requests a report of `tag` when `tok` is done. Returns `false` if it is already done.
-    pub(super) fn watch(&mut self, tok: Tok, tag: Tag) -> bool {
+    pub(super) fn watch(&mut self, tok: NodeToken, tag: Tag) -> bool {
         if self.is_done(tok) {
             return false;
         }
@@ -66,14 +66,15 @@ impl Queues {
     }
 
     /// Measures a request between layers, from its start to its acknowledgement.
-    pub(super) fn measure(&mut self, scope: RequestScope<Tok>, request: LinkRequest) {
+    pub(super) fn measure(&mut self, scope: RequestScope, request: LinkRequest) {
+        let (start_tok, ack_tok) = (NodeToken::from(scope.start), NodeToken::from(scope.ack));
         // No command of the request takes time.
-        let empty = scope.ack == scope.start;
+        let empty = ack_tok == start_tok;
         let done = |tok| (empty || self.is_done(tok)).then_some(self.now);
-        let (start, end) = (done(scope.start), done(scope.ack));
+        let (start, end) = (done(start_tok), done(ack_tok));
         let Some(links) = self.usage.links_mut() else { return };
         let tags = links.request(request, start, end);
-        for (tok, tag) in [(scope.start, tags.start), (scope.ack, tags.end)] {
+        for (tok, tag) in [(start_tok, tags.start), (ack_tok, tags.end)] {
             if let Some(tag) = tag {
                 self.watch(tok, tag);
             }
@@ -112,11 +113,11 @@ impl Queues {
     }
 
     #[inline]
-    pub(super) fn is_done(&self, tok: Tok) -> bool {
+    pub(super) fn is_done(&self, tok: NodeToken) -> bool {
         self.nodes[tok.id as usize].generation != tok.generation
     }
 
-    pub(super) fn wait_for(&mut self, id: u32, wait: usize, tok: Tok) {
+    pub(super) fn wait_for(&mut self, id: u32, wait: usize, tok: NodeToken) {
         if self.is_done(tok) {
             return;
         }

@@ -5,9 +5,9 @@
 //! the transfers in follow each other, the cells of all planes work together once, and the
 //! transfers out follow each other (ONFI 5.1, section 5.32: multi-plane operations).
 
-use super::tokens::Tok;
 use super::unit::Stage;
 use super::{InOrder, Tokens, Unit};
+use frit_core::Tok;
 use frit_core::{Nanos, Op, UnitId};
 use frit_media::{Hardware, NandLayout};
 
@@ -95,7 +95,7 @@ impl InOrder {
         if let Some((at, tok, plane)) = first {
             die.next = Some(plane);
             self.units[plane.idx()].stage = Stage::Start;
-            self.asks.set(plane.idx(), at, tok.0);
+            self.asks.set(plane.idx(), at, tok.number());
         }
     }
 
@@ -127,7 +127,7 @@ impl InOrder {
             if unit.phases.bus_in > Nanos::ZERO {
                 transfers_in = true;
                 unit.stage = Stage::In;
-                self.asks.set(plane.idx(), at, tok.0);
+                self.asks.set(plane.idx(), at, tok.number());
             }
         }
         die.done = at;
@@ -171,7 +171,7 @@ impl InOrder {
             if unit.phases.bus_out > Nanos::ZERO {
                 unit.stage = Stage::Out;
                 let tok = unit.running();
-                self.asks.set(plane.idx(), done, tok.0);
+                self.asks.set(plane.idx(), done, tok.number());
             } else {
                 self.dies[usize::from(number)].transfers -= 1;
                 self.end(plane, done);

@@ -1,12 +1,10 @@
 //! Disks of the in-order engine. A drive chooses from its queue, so its commands run on an event
 //! engine that has no other commands.
 
-use super::tokens::Tok;
-use crate::driver::{Engine, Tag};
 use crate::event::{Event, Gate};
 use crate::sched::Fifo;
 use crate::usage::DeviceUsage;
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Engine, Nanos, Tag, Tok, UnitId, UnitState};
 use frit_media::{Hardware, TimingModel};
 use std::collections::HashMap;
 
@@ -36,10 +34,10 @@ impl Disks {
     /// later.
     pub(super) fn emit(&mut self, cmd: Cmd, tok: Tok, now: Nanos, ready: Option<Nanos>) {
         self.engine.set_now(now);
-        let mut after = self.engine.start();
+        let mut after = Tok::DONE;
         if ready.is_none_or(|t| t > now) {
             let (gate, opened) = self.engine.add_gate();
-            after = opened;
+            after = opened.into();
             match ready {
                 Some(at) => self.engine.open_gate(gate, at),
                 None => drop(self.gates.insert(tok, gate)),

@@ -7,16 +7,16 @@ mod suspend;
 mod tokens;
 mod unit;
 
-pub use tokens::Tok;
-
-use crate::driver::{Completion, Engine, Tag};
 use crate::links::is_link_tag;
 use crate::usage::DeviceUsage;
 use ask_tree::AskTree;
 use dies::{Die, NO_DIE};
 use disks::Disks;
-use frit_core::{Cmd, LinkRequest, Nanos, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{
+    Cmd, Completion, Engine, LinkRequest, Nanos, RequestScope, Tag, Tok, UnitId, UnitState, UnitTimes,
+};
 use frit_media::{Hardware, Phases, TimingModel};
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::select_unpredictable;
@@ -38,9 +38,10 @@ use unit::{QueuedCommand, Stage, Unit};
 #[derive(Clone, Debug)]
 pub struct InOrder {
     now: Nanos,
-    scope: RequestScope<Tok>,
     tokens: Tokens,
     units: Vec<Unit>,
+    /// For units without planes and suspensions.
+    unit_times: UnitTimes,
     /// The next request for a bus of each unit. The position after the last unit stands for the
     /// disks, and their next event.
     asks: AskTree,
@@ -63,7 +64,7 @@ pub struct InOrder {
 /// Start and end of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandTimes {
-    /// The command, as [`Sink::emit`] returned it.
+    /// The command, as [`Engine::emit`] returned it.
     pub command: Tok,
     /// Time at which its unit started it.
     pub start: Nanos,
@@ -78,12 +79,17 @@ impl InOrder {
         let disks = Disks::new(hardware).map(Box::new);
         let (dies, mut die_of) = dies::dies(hardware);
         let suspensions = suspend::suspensions(hardware, dies.len(), &mut die_of);
-        let units = die_of.iter().enumerate().map(|(u, &die)| Unit::new(hardware, UnitId(u as u16), die));
+        let units: Vec<Unit> =
+            die_of.iter().enumerate().map(|(u, &die)| Unit::new(hardware, UnitId(u as u16), die)).collect();
+        let unit_times = UnitTimes::new(units.len());
+        for (u, unit) in units.iter().enumerate().filter(|(_, unit)| unit.die == NO_DIE && !unit.is_disk) {
+            unit_times.free_from(UnitId(u as u16), unit.free);
+        }
         InOrder {
             now: Nanos::ZERO,
-            scope: RequestScope::default(),
             tokens: Tokens::new(),
-            units: units.collect(),
+            units,
+            unit_times,
             asks: AskTree::new(hardware.units() + usize::from(disks.is_some())),
             channels: vec![Nanos::ZERO; hardware.channels()],
             models: hardware.models(),
@@ -176,7 +182,7 @@ impl InOrder {
         unit.then = either(phases.array, Nanos::ZERO);
         unit.second_transfer = either(phases.bus_out, Nanos::ZERO);
         let at = either(begin, begin + phases.array);
-        self.asks.set(id.idx(), at, tok.0);
+        self.asks.set(id.idx(), at, tok.number());
     }
 
     /// Grants the bus to the unit that asks first, at the time of its request or when the bus is
@@ -194,7 +200,7 @@ impl InOrder {
             (unit.transfer, unit.then) = (unit.second_transfer, Nanos::ZERO);
             unit.second_transfer = Nanos::ZERO;
             let tok = unit.running();
-            return self.asks.set(id.idx(), done, tok.0);
+            return self.asks.set(id.idx(), done, tok.number());
         }
         self.end_and_start(id, done);
     }
@@ -250,6 +256,9 @@ impl InOrder {
         let Some(&QueuedCommand { cmd, tok, .. }) = unit.queue.front() else { return };
         unit.queue.pop_front();
         unit.note_end(&cmd, at);
+        if unit.die == NO_DIE && unit.queue.is_empty() {
+            self.unit_times.free_from(id, unit.free);
+        }
         unit.stage = Stage::Idle;
         self.usage.count_command(&cmd, unit.ready, unit.start, at);
         if let Some(recorded) = &mut self.recorded {
@@ -275,7 +284,7 @@ impl InOrder {
     }
 
     /// Measures a request between layers, from its start to its acknowledgement.
-    fn measure(&mut self, scope: RequestScope<Tok>, request: LinkRequest) {
+    fn measure_link(&mut self, scope: RequestScope, request: LinkRequest) {
         let Some(links) = self.usage.links_mut() else { return };
         // A time that is past counts as now: the request cannot have started before.
         let at = |tok| self.tokens.done_at(tok).map(|at| at.max(self.now));
@@ -376,17 +385,10 @@ fn transfer(unit: &mut Unit, channels: &mut [Nanos], asked: Nanos) -> (Nanos, Na
     (at, (*free).max(unit.free) + unit.then)
 }
 
-impl Sink for InOrder {
-    type Tok = Tok;
-
+impl Engine for InOrder {
     #[inline]
     fn now(&self) -> Nanos {
         self.now
-    }
-
-    #[inline]
-    fn start(&self) -> Tok {
-        self.scope.start
     }
 
     fn unit(&self, unit: UnitId) -> UnitState {
@@ -402,22 +404,14 @@ impl Sink for InOrder {
         busy_until.map_or(UnitState::Idle, UnitState::BusyUntil)
     }
 
-    #[inline]
-    fn is_idle(&self, unit: UnitId) -> bool {
-        let u = &self.units[unit.idx()];
-        if u.is_disk || u.die != NO_DIE {
-            return self.unit(unit).is_idle();
-        }
-        u.queue.is_empty() && u.free <= self.now
+    fn unit_times(&self) -> UnitTimes {
+        self.unit_times.share()
     }
 
-    #[inline]
     fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
         if cmd.op.is_fence() && self.units[cmd.unit.idx()].free_fence {
             return after;
         }
-        let after =
-            if self.scope.start == Tok::default() { after } else { self.join(self.scope.start, after) };
         let (tok, ready) = self.tokens.command(self.now, cmd.unit, after);
         let unit = &mut self.units[cmd.unit.idx()];
         if unit.is_disk {
@@ -425,6 +419,9 @@ impl Sink for InOrder {
             return tok;
         }
         unit.queue.push_back(QueuedCommand { cmd, tok, ready });
+        if unit.die == NO_DIE {
+            self.unit_times.busy(cmd.unit);
+        }
         if unit.queue.len() <= unit.planned_commands {
             self.start(cmd.unit);
         }
@@ -437,7 +434,6 @@ impl Sink for InOrder {
     }
 
     fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
-        let after = self.join(self.scope.start, after);
         self.tokens.delay(self.now, after, by)
     }
 
@@ -449,35 +445,17 @@ impl Sink for InOrder {
         self.join(after, instead)
     }
 
-    #[inline]
-    fn ack(&mut self, tok: Tok) {
-        self.scope.ack = self.tokens.join(self.now, self.scope.ack, tok);
+    fn measure(&mut self, scope: RequestScope, request: LinkRequest) {
+        self.measure_link(scope, request);
     }
 
-    #[inline]
-    fn scope(&mut self) -> &mut RequestScope<Tok> {
-        &mut self.scope
+    fn statistics(&self) -> Option<&dyn Any> {
+        Some(self.usage())
     }
 
-    #[inline]
-    fn end_measured(&mut self, outer: RequestScope<Tok>, request: LinkRequest) -> Tok {
-        let scope = std::mem::replace(&mut self.scope, outer);
-        self.measure(scope, request);
-        scope.ack
+    fn statistics_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self.usage_mut())
     }
-}
-
-impl Engine for InOrder {
-    #[inline]
-    fn begin(&mut self) {
-        self.scope = RequestScope::default();
-    }
-
-    #[inline]
-    fn end(&mut self) -> Tok {
-        self.scope.ack
-    }
-
     #[inline]
     fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
         match self.tokens.done_at(tok) {

@@ -166,7 +166,7 @@ impl InOrder {
             (unit.transfer, unit.then) = (unit.second_transfer, Nanos::ZERO);
             unit.second_transfer = Nanos::ZERO;
             let tok = unit.running();
-            return self.asks.set(id.idx(), done, tok.0);
+            return self.asks.set(id.idx(), done, tok.number());
         }
         let then = unit.then;
         let op = unit.queue.front().map(|c| c.cmd.op);

@@ -1,14 +1,8 @@
 //! Tokens of the in-order engine: completion times that are known or pending, and what waits for
-//! them.
+//! them. The number of a token is that of a command or a join, in order of emission.
 
-use crate::driver::Tag;
-use frit_core::{Nanos, UnitId};
+use frit_core::{Nanos, Tag, Tok, UnitId};
 use std::collections::HashMap;
-
-/// Token of the in-order engine: the number of a command or a join, in order of emission. The
-/// default token is done.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct Tok(pub(super) u64);
 
 /// A slot that waits for a token: twice the number of the slot, plus the index of the wait; 0 is
 /// the end of a list.
@@ -107,7 +101,7 @@ impl Tokens {
     pub(super) fn command(&mut self, now: Nanos, unit: UnitId, after: Tok) -> (Tok, Option<Nanos>) {
         let id = self.next_id(now);
         let mut slot = Slot { time: now, kind: Kind::Command, unit, ..VACANT };
-        if let Some(before) = self.slot_mut(after.0) {
+        if let Some(before) = self.slot_mut(after.number()) {
             if before.kind == Kind::Known {
                 slot.time = now.max(before.time);
             } else {
@@ -116,7 +110,7 @@ impl Tokens {
             }
         }
         self.slots[(id & self.mask) as usize] = slot;
-        (Tok(id), (slot.waits == 0).then_some(slot.time))
+        (Tok::new(id), (slot.waits == 0).then_some(slot.time))
     }
 
     /// Returns a token that is done when both are done.
@@ -132,7 +126,7 @@ impl Tokens {
                 let id = self.add(now, Slot { time: now, kind: Kind::Join, ..VACANT });
                 self.wait_for(id, 0, a);
                 self.wait_for(id, 1, b);
-                Tok(id)
+                Tok::new(id)
             }
         }
     }
@@ -148,13 +142,13 @@ impl Tokens {
         if known.is_none() {
             self.wait_for(id, 0, after);
         }
-        Tok(id)
+        Tok::new(id)
     }
 
     /// Returns the completion time of a token if it is known; zero if the token was done long ago.
     #[inline]
     pub(super) fn done_at(&self, tok: Tok) -> Option<Nanos> {
-        match self.slot(tok.0) {
+        match self.slot(tok.number()) {
             None => Some(Nanos::ZERO),
             Some(s) if s.kind == Kind::Known => Some(s.time),
             Some(_) => None,
@@ -164,13 +158,13 @@ impl Tokens {
     /// Returns the time from which a command waits only for its unit, if it is known.
     #[inline]
     pub(super) fn ready_at(&self, command: Tok) -> Option<Nanos> {
-        let slot = self.slot(command.0)?;
+        let slot = self.slot(command.number())?;
         (slot.waits == 0).then_some(slot.time)
     }
 
     /// Requests that the time of a pending token is reported under `tag`.
     pub(super) fn watch(&mut self, now: Nanos, tok: Tok, tag: Tag) {
-        let mut id = tok.0;
+        let mut id = tok.number();
         // A slot has one tag, so a second watch gets a join of its own.
         if self.slot(id).is_some_and(|s| s.tag != NO_TAG) {
             id = self.add(now, Slot { time: now, kind: Kind::Join, ..VACANT });
@@ -184,7 +178,7 @@ impl Tokens {
     /// Makes the completion time of a command known, with everything that follows from it.
     #[inline]
     pub(super) fn resolve(&mut self, tok: Tok, at: Nanos, mut each: impl FnMut(Consequence)) {
-        let mut known = Some((tok.0, at));
+        let mut known = Some((tok.number(), at));
         while let Some((id, at)) = known {
             self.resolve_one(id, at, &mut each);
             known = self.worklist.pop();
@@ -211,7 +205,7 @@ impl Tokens {
                 match kind {
                     Kind::Join => self.worklist.push((waiter, time)),
                     Kind::Delay => self.worklist.push((waiter, time + by)),
-                    _ => each(Consequence::Ready(unit, Tok(waiter))),
+                    _ => each(Consequence::Ready(unit, Tok::new(waiter))),
                 }
             }
         }
@@ -235,7 +229,7 @@ impl Tokens {
 
     #[inline]
     fn wait_for(&mut self, id: u64, wait: u64, tok: Tok) {
-        let Some(slot) = self.slot_mut(tok.0) else { return };
+        let Some(slot) = self.slot_mut(tok.number()) else { return };
         let (known, time) = (slot.kind == Kind::Known, slot.time);
         let next = if known { 0 } else { std::mem::replace(&mut slot.waiters, id << 1 | wait) };
         let Some(slot) = self.slot_mut(id) else { return };

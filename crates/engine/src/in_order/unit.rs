@@ -1,6 +1,6 @@
 //! A unit of the in-order engine: its queue, and the command that it executes.
 
-use super::tokens::Tok;
+use frit_core::Tok;
 use frit_core::{Cmd, Nanos, Op, UnitId};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::collections::VecDeque;

@@ -2,9 +2,9 @@
 //! compares each engine with itself.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Nanos, Op, TrafficKind, UnitId};
+use frit_core::{Cause, Cmd, Nanos, Op, Sink, TrafficKind, UnitId};
 use frit_engine::sched::Fifo;
-use frit_engine::{AnyScheduler, DeviceUsage, Event, InOrder, LoopMode, TimesByKind};
+use frit_engine::{AnyScheduler, DeviceUsage, Event, InOrder, LoopMode, SinkUsage, TimesByKind};
 use proptest::prelude::*;
 use strum::VariantNames;
 
@@ -105,15 +105,15 @@ proptest! {
     #[test]
     fn equal_when_every_unit_has_its_channel(r in requests(nand_cmd(), 40), m in mode()) {
         let hw = nand(&[0, 1, 2, 3, 4, 5]);
-        let in_order = run(&mut InOrder::new(&hw), m, &r);
-        prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
+        let in_order = run(&mut Sink::new(InOrder::new(&hw)), m, &r);
+        prop_assert_eq!(in_order, run(&mut Sink::new(Event::new(&hw, Fifo)), m, &r));
     }
 
     #[test]
     fn equal_when_there_are_no_bus_phases(r in requests(pcm_cmd(), 40), m in mode()) {
         let hw = pcm(&[0, 0, 0, 1, 1, 1]);
-        let in_order = run(&mut InOrder::new(&hw), m, &r);
-        prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
+        let in_order = run(&mut Sink::new(InOrder::new(&hw)), m, &r);
+        prop_assert_eq!(in_order, run(&mut Sink::new(Event::new(&hw, Fifo)), m, &r));
     }
 
     #[test]
@@ -122,8 +122,8 @@ proptest! {
     ) {
         let hw = banked_pcm(&[0, 0, 0, 1, 1, 1]);
         let m = closed.map_or(LoopMode::Open { speed: 1.0, depth: None }, |depth| LoopMode::Closed { depth });
-        let in_order = run(&mut InOrder::new(&hw), m, &r);
-        prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
+        let in_order = run(&mut Sink::new(InOrder::new(&hw)), m, &r);
+        prop_assert_eq!(in_order, run(&mut Sink::new(Event::new(&hw, Fifo)), m, &r));
     }
 
     /// All commands of NAND have the same few durations, so transfers often ask for the bus in the
@@ -131,8 +131,8 @@ proptest! {
     #[test]
     fn equal_when_transfers_ask_for_the_bus_together(r in requests(nand_cmd(), 60), m in mode()) {
         let hw = nand(&[0, 0, 0, 1, 1, 1]);
-        let in_order = run(&mut InOrder::new(&hw), m, &r);
-        prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
+        let in_order = run(&mut Sink::new(InOrder::new(&hw)), m, &r);
+        prop_assert_eq!(in_order, run(&mut Sink::new(Event::new(&hw, Fifo)), m, &r));
     }
 
     /// A request to a layer below starts some time after the first command of its upper request. That
@@ -143,13 +143,13 @@ proptest! {
     ) {
         let hw = nand(&[0, 0, 0, 1, 1, 1]);
         let by = Some(Nanos(by));
-        let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
-        in_order.usage_mut().enable_links(&hw);
-        event.usage_mut().enable_links(&hw);
+        let (mut in_order, mut event) = (Sink::new(InOrder::new(&hw)), Sink::new(Event::new(&hw, Fifo)));
+        in_order.usage_mut().unwrap().enable_links(&hw);
+        event.usage_mut().unwrap().enable_links(&hw);
         let results = run_nested(&mut in_order, m, &r, by);
         prop_assert_eq!(results, run_nested(&mut event, m, &r, by));
-        let times = link_times(in_order.usage());
-        prop_assert_eq!(&times, &link_times(event.usage()));
+        let times = link_times(in_order.usage().unwrap());
+        prop_assert_eq!(&times, &link_times(event.usage().unwrap()));
         let nested = r.iter().filter(|r| r.commands.len() > 1).count() as u64;
         prop_assert_eq!(times[0].iter().map(|(_, n)| n).sum::<u64>(), nested);
     }
@@ -165,11 +165,11 @@ proptest! {
             .map(|(i, gap)| Request::at(i * 50_000_000 + gap, &[program(0, 0), read(1, 0)]))
             .collect();
         let mode = LoopMode::Open { speed: 1.0, depth: None };
-        let alone = |cmd| ends(&mut InOrder::new(&hw), &singles(&[cmd]))[0];
-        let mut engine = InOrder::new(&hw);
-        engine.usage_mut().enable_links(&hw);
+        let alone = |cmd| ends(&mut Sink::new(InOrder::new(&hw)), &singles(&[cmd]))[0];
+        let mut engine = Sink::new(InOrder::new(&hw));
+        engine.usage_mut().unwrap().enable_links(&hw);
         let (times, _) = run_nested(&mut engine, mode, &requests, Some(by));
-        let summary = engine.usage().links().unwrap().layer(3).unwrap().of(TrafficKind::Write).unwrap().summary();
+        let summary = engine.usage().unwrap().links().unwrap().layer(3).unwrap().of(TrafficKind::Write).unwrap().summary();
         prop_assert_eq!(summary.count, at.len() as u64);
         prop_assert_eq!((summary.max_ns.0, summary.mean_ns), (alone(read(1, 0)), alone(read(1, 0)) as f64));
         for t in times {
@@ -182,14 +182,14 @@ proptest! {
         let hw = nand(&[0, 0, 0, 1, 1, 1]);
         for name in AnyScheduler::VARIANTS {
             let once = || {
-                let mut e = Event::new(&hw, AnyScheduler::named(name).unwrap());
+                let mut e = Sink::new(Event::new(&hw, AnyScheduler::named(name).unwrap()));
                 let times = run(&mut e, m, &r);
                 let metrics: Vec<f64> = e.metrics().iter().map(|m| m.value).collect();
-                let busy: Vec<Nanos> = e.usage().units().to_vec();
+                let busy: Vec<Nanos> = e.usage().unwrap().units().to_vec();
                 (times, metrics, busy)
             };
             prop_assert_eq!(once(), once(), "{}", name);
         }
-        prop_assert_eq!(run(&mut InOrder::new(&hw), m, &r), run(&mut InOrder::new(&hw), m, &r));
+        prop_assert_eq!(run(&mut Sink::new(InOrder::new(&hw)), m, &r), run(&mut Sink::new(InOrder::new(&hw)), m, &r));
     }
 }

@@ -2,15 +2,15 @@
 //! them. Times in ns: cells in a read 62 301, in a program 200 001, bus 13 199 per page.
 
 use crate::common::*;
-use frit_core::{Nanos, Sink, UnitId, UnitState};
+use frit_core::{Nanos, Sink, Tok, UnitId, UnitState};
 use frit_engine::sched::{Fifo, Hfsl, ReadFirst};
-use frit_engine::{Engine, Event, InOrder, LoopMode, RequestTimes};
+use frit_engine::{Event, InOrder, LoopMode, RequestTimes, SinkUsage};
 use frit_media::Hardware;
 
 /// Checks the in-order engine and the event engine with FIFO.
 fn check(hw: &Hardware, requests: &[Request], want: &[u64]) {
-    assert_eq!(ends(&mut InOrder::new(hw), requests), want, "in-order");
-    assert_eq!(ends(&mut Event::new(hw, Fifo), requests), want, "event");
+    assert_eq!(ends(&mut Sink::new(InOrder::new(hw)), requests), want, "in-order");
+    assert_eq!(ends(&mut Sink::new(Event::new(hw, Fifo)), requests), want, "event");
 }
 
 #[test]
@@ -34,8 +34,16 @@ fn a_nested_command_waits_for_the_start_of_its_request() {
         // 213 200 + 1000 + 75 500 = 289 700.
         let ends = |(times, _): (Vec<RequestTimes>, _)| times[0].acknowledged.0;
         let (requests, by) = ([request], Some(Nanos(1000)));
-        assert_eq!(ends(run_nested(&mut InOrder::new(&hw), mode, &requests, by)), 289_700, "in-order");
-        assert_eq!(ends(run_nested(&mut Event::new(&hw, Fifo), mode, &requests, by)), 289_700, "event");
+        assert_eq!(
+            ends(run_nested(&mut Sink::new(InOrder::new(&hw)), mode, &requests, by)),
+            289_700,
+            "in-order"
+        );
+        assert_eq!(
+            ends(run_nested(&mut Sink::new(Event::new(&hw, Fifo)), mode, &requests, by)),
+            289_700,
+            "event"
+        );
     }
 }
 
@@ -99,8 +107,8 @@ fn a_transfer_waits_for_one_that_asked_for_the_bus_before() {
     let mode = LoopMode::Open { speed: 1.0, depth: None };
     let ends = |t: &[RequestTimes]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
     let want = [81_398, 55_000 + 213_200];
-    assert_eq!(ends(&run(&mut Event::new(&hw, Fifo), mode, &requests).0), want);
-    assert_eq!(ends(&run(&mut InOrder::new(&hw), mode, &requests).0), want);
+    assert_eq!(ends(&run(&mut Sink::new(Event::new(&hw, Fifo)), mode, &requests).0), want);
+    assert_eq!(ends(&run(&mut Sink::new(InOrder::new(&hw)), mode, &requests).0), want);
 }
 
 #[test]
@@ -141,17 +149,17 @@ fn no_other_read_comes_between_the_transfers_of_a_page() {
     let requests = [first, rest, Request::at(0, &[read(0, 1)]), Request::at(0, &[read(0, 2)])];
     let hw = nand(&[0]);
     let want = [75_500, 88_699, 164_199, 239_699];
-    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &requests), want);
+    assert_eq!(ends(&mut Sink::new(Event::new(&hw, ReadFirst::default())), &requests), want);
     check(&hw, &requests, &want);
     // The scheduler of HFSL sends batches and reports them as a whole: 5 000 for the transfer, then
     // the reads. The second transfer needs no report.
-    let ends = ends(&mut Event::new(&hw, Hfsl::default()), &requests);
+    let ends = ends(&mut Sink::new(Event::new(&hw, Hfsl::default())), &requests);
     assert_eq!(ends, [244_699, 93_699, 244_699, 244_699]);
 }
 
 #[test]
 fn joins_wait_for_both() {
-    fn joined<E: Engine>(mut e: E) -> Option<u64> {
+    fn joined(mut e: Sink) -> Option<u64> {
         e.begin();
         let a = e.emit(read(0, 0), e.start());
         let b = e.emit(program(1, 0), e.start());
@@ -165,54 +173,59 @@ fn joins_wait_for_both() {
     }
     let hw = nand(&[0, 1, 2]);
     // max(75 500, 213 200) + 75 500.
-    assert_eq!(joined(InOrder::new(&hw)), Some(288_700));
-    assert_eq!(joined(Event::new(&hw, Fifo)), Some(288_700));
+    assert_eq!(joined(Sink::new(InOrder::new(&hw))), Some(288_700));
+    assert_eq!(joined(Sink::new(Event::new(&hw, Fifo))), Some(288_700));
+}
+
+/// Predicts when a token of the engine in order is done.
+fn predict(e: &Sink, tok: Tok) -> Nanos {
+    e.engine::<InOrder>().unwrap().predict(tok)
 }
 
 #[test]
 fn a_prediction_is_what_happens_if_nothing_follows() {
     let hw = nand(&[0, 0]);
-    let mut e = InOrder::new(&hw);
+    let mut e = Sink::new(InOrder::new(&hw));
     let first = e.emit(read(0, 0), e.start());
     // The program waits for the read: 75 500 + 213 200.
     let second = e.emit(program(1, 0), first);
-    assert_eq!((e.predict(first), e.predict(second)), (Nanos(75_500), Nanos(288_700)));
+    assert_eq!((predict(&e, first), predict(&e, second)), (Nanos(75_500), Nanos(288_700)));
     // The prediction did not advance the engine. A further program follows on its unit.
     assert_eq!(e.now(), Nanos::ZERO);
     assert_eq!(e.time_or_watch(second, 7), None);
     assert_eq!(e.next_done(Nanos(60_000)), None);
     let third = e.emit(program(1, 0), e.start());
-    assert_eq!(e.predict(third), Nanos(75_500 + 2 * 213_200));
+    assert_eq!(predict(&e, third), Nanos(75_500 + 2 * 213_200));
     assert_eq!(e.next_done(Nanos::MAX).map(|d| (d.tag, d.at)), Some((7, Nanos(288_700))));
 }
 
 #[test]
 fn a_later_transfer_can_delay_what_was_predicted() {
     let hw = nand(&[0, 0]);
-    let mut e = InOrder::new(&hw);
+    let mut e = Sink::new(InOrder::new(&hw));
     let first = e.emit(read(0, 0), e.start());
-    assert_eq!(e.predict(first), Nanos(75_500));
+    assert_eq!(predict(&e, first), Nanos(75_500));
     e.next_done(Nanos(55_000));
     // The program has the bus from 55 000 to 68 199, and the read from then until 81 398.
     e.emit(program(1, 0), e.start());
-    assert_eq!(e.predict(first), Nanos(81_398));
+    assert_eq!(predict(&e, first), Nanos(81_398));
 }
 
 /// The engine in order does not know which space is returned next: a wait for space is one for a given command.
 #[test]
 fn in_order_a_wait_for_space_is_one_for_a_given_command() {
-    let mut e = InOrder::new(&nand(&[0]));
+    let mut e = Sink::new(InOrder::new(&nand(&[0])));
     let start = e.start();
     let pool = e.add_pool(1);
     let first = e.emit(read(0, 0), start);
     let entered = e.acquire(pool, 1, start, first);
     assert!(!e.is_done(entered));
-    assert_eq!(e.predict(entered), e.predict(first));
+    assert_eq!(predict(&e, entered), predict(&e, first));
 }
 
 #[test]
 fn unit_state_is_seen_at_once() {
-    fn states<E: Engine>(mut e: E) {
+    fn states(mut e: Sink) {
         assert_eq!(e.unit(UnitId(0)), UnitState::Idle);
         e.begin();
         let tok = e.emit(read(0, 0), e.start());
@@ -224,21 +237,21 @@ fn unit_state_is_seen_at_once() {
         assert_eq!(e.unit(UnitId(0)), UnitState::Idle);
     }
     let hw = nand(&[0, 1]);
-    states(InOrder::new(&hw));
-    states(Event::new(&hw, Fifo));
-    states(Event::new(&hw, ReadFirst::default()));
+    states(Sink::new(InOrder::new(&hw)));
+    states(Sink::new(Event::new(&hw, Fifo)));
+    states(Sink::new(Event::new(&hw, ReadFirst::default())));
 }
 
 #[test]
 fn usage_is_the_sum_of_the_phases() {
     let hw = nand(&[0, 0]);
     let requests = singles(&[read(0, 0), read(1, 0), program(0, 0)]);
-    let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
-    in_order.usage_mut().enable_histograms();
-    event.usage_mut().enable_histograms();
+    let (mut in_order, mut event) = (Sink::new(InOrder::new(&hw)), Sink::new(Event::new(&hw, Fifo)));
+    in_order.usage_mut().unwrap().enable_histograms();
+    event.usage_mut().unwrap().enable_histograms();
     ends(&mut in_order, &requests);
     ends(&mut event, &requests);
-    for usage in [in_order.usage(), event.usage()] {
+    for usage in [in_order.usage().unwrap(), event.usage().unwrap()] {
         // Unit 0: a read and a program. Unit 1: a read whose data waits 13 199 for the bus.
         assert_eq!(usage.units(), [Nanos(75_500 + 213_200), Nanos(75_500 + 13_199)]);
         assert_eq!(usage.channels(), [Nanos(3 * 13_199)]);
@@ -266,9 +279,9 @@ fn a_request_to_a_layer_below_starts_after_its_delay() {
     let mode = LoopMode::Closed { depth: 1 };
     for by in [0, 5_000] {
         let end = READ + by + PROGRAM.max(READ);
-        let in_order = run_nested(&mut InOrder::new(&hw), mode, &request, Some(Nanos(by))).0;
+        let in_order = run_nested(&mut Sink::new(InOrder::new(&hw)), mode, &request, Some(Nanos(by))).0;
         assert_eq!(in_order[0].acknowledged, Nanos(end));
-        let event = run_nested(&mut Event::new(&hw, Fifo), mode, &request, Some(Nanos(by))).0;
+        let event = run_nested(&mut Sink::new(Event::new(&hw, Fifo)), mode, &request, Some(Nanos(by))).0;
         assert_eq!(event[0].acknowledged, Nanos(end));
     }
 }

@@ -2,16 +2,16 @@
 //! work. Times as in `by_hand`: cells in a program 200 001 ns, bus 13 199 a page; tCBSY is 3 000.
 
 use crate::common::*;
-use frit_core::Cmd;
+use frit_core::{Cmd, Sink};
 use frit_engine::sched::{Fifo, ReadFirst};
-use frit_engine::{DeviceUsage, Event, InOrder, LoopMode, Scheduler};
+use frit_engine::{DeviceUsage, Event, InOrder, LoopMode, Scheduler, SinkUsage};
 use frit_media::Hardware;
 use proptest::prelude::*;
 
 /// Runs commands at once in the engine in order, and with the scheduler `fifo`.
 fn take(hw: &Hardware, commands: &[Cmd], expected: &[u64]) {
-    assert_eq!(ends(&mut InOrder::new(hw), &singles(commands)), expected);
-    assert_eq!(ends(&mut Event::new(hw, Fifo), &singles(commands)), expected);
+    assert_eq!(ends(&mut Sink::new(InOrder::new(hw)), &singles(commands)), expected);
+    assert_eq!(ends(&mut Sink::new(Event::new(hw, Fifo)), &singles(commands)), expected);
 }
 
 #[test]
@@ -40,8 +40,8 @@ fn a_transfer_waits_for_its_channel_and_for_the_register() {
         let r = [Request::at(0, &[program(0, 1)]), Request::at(start + later, &[program(0, 1)])];
         let mode = LoopMode::Open { speed: 1.0, depth: None };
         let both = [
-            run(&mut InOrder::new(&hw), mode, &r).0[1].acknowledged.0,
-            run(&mut Event::new(&hw, Fifo), mode, &r).0[1].acknowledged.0,
+            run(&mut Sink::new(InOrder::new(&hw)), mode, &r).0[1].acknowledged.0,
+            run(&mut Sink::new(Event::new(&hw, Fifo)), mode, &r).0[1].acknowledged.0,
         ];
         assert_eq!(both, [end; 2]);
     }
@@ -56,10 +56,8 @@ fn a_read_that_waits_has_the_unit_after_the_current_program() {
         Request::at(1_000, &[read(0, 2)]),
     ];
     let mode = LoopMode::Open { speed: 1.0, depth: None };
-    let times = |e: &mut Event<ReadFirst>| -> Vec<u64> {
-        run(e, mode, &r).0.iter().map(|t| t.acknowledged.0).collect()
-    };
-    let mut e = Event::new(&hw, ReadFirst::default());
+    let times = |e: &mut Sink| -> Vec<u64> { run(e, mode, &r).0.iter().map(|t| t.acknowledged.0).collect() };
+    let mut e = Sink::new(Event::new(&hw, ReadFirst::default()));
     assert_eq!(times(&mut e), [PROGRAM, PROGRAM + READ + PROGRAM, PROGRAM + READ]);
 }
 
@@ -67,12 +65,12 @@ fn a_read_that_waits_has_the_unit_after_the_current_program() {
 fn a_unit_is_busy_once() {
     let hw = nand_caching(&[0]);
     let busy = |usage: &DeviceUsage| usage.units()[0].0;
-    let mut e = InOrder::new(&hw);
+    let mut e = Sink::new(InOrder::new(&hw));
     ends(&mut e, &singles(&[program(0, 1); 4]));
-    assert_eq!(busy(e.usage()), BUS + 4 * T_PROG);
-    let mut e = Event::new(&hw, Fifo);
+    assert_eq!(busy(e.usage().unwrap()), BUS + 4 * T_PROG);
+    let mut e = Sink::new(Event::new(&hw, Fifo));
     ends(&mut e, &singles(&[program(0, 1); 4]));
-    assert_eq!(busy(e.usage()), BUS + 4 * T_PROG);
+    assert_eq!(busy(e.usage().unwrap()), BUS + 4 * T_PROG);
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -91,9 +89,9 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     })
 }
 
-fn acknowledged<P: Scheduler>(hw: &Hardware, scheduler: P, r: &[Request]) -> Vec<u64> {
+fn acknowledged<P: Scheduler + 'static>(hw: &Hardware, scheduler: P, r: &[Request]) -> Vec<u64> {
     let mode = LoopMode::Open { speed: 1.0, depth: None };
-    run(&mut Event::new(hw, scheduler), mode, r).0.iter().map(|t| t.acknowledged.0).collect()
+    run(&mut Sink::new(Event::new(hw, scheduler)), mode, r).0.iter().map(|t| t.acknowledged.0).collect()
 }
 
 proptest! {
@@ -102,7 +100,7 @@ proptest! {
         let hw = nand_caching(if shared { &[0, 0, 0, 0] } else { &[0, 1, 0, 1] });
         let mode = LoopMode::Open { speed: 1.0, depth: None };
         let in_order: Vec<u64> =
-            run(&mut InOrder::new(&hw), mode, &r).0.iter().map(|t| t.acknowledged.0).collect();
+            run(&mut Sink::new(InOrder::new(&hw)), mode, &r).0.iter().map(|t| t.acknowledged.0).collect();
         prop_assert_eq!(acknowledged(&hw, Fifo, &r), in_order);
         prop_assert_eq!(acknowledged(&hw, ReadFirst::default(), &r).len(), r.len());
     }

@@ -3,9 +3,9 @@
 //! 5 µs (programs) or 20 µs (erases), a resumption 3 µs.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Nanos, Op, UnitId, UnitState};
+use frit_core::{Cause, Cmd, Nanos, Op, Sink, UnitId, UnitState};
 use frit_engine::sched::{Fifo, Hfsl, ReadFirst};
-use frit_engine::{AnyScheduler, DeviceUsage, Engine, Event, InOrder, LoopMode, RequestTimes};
+use frit_engine::{AnyScheduler, DeviceUsage, Event, InOrder, LoopMode, RequestTimes, SinkUsage};
 use frit_media::{Hardware, NandSuspend, SuspendTimes};
 use proptest::prelude::*;
 
@@ -22,8 +22,8 @@ fn at(list: &[(u64, Cmd)]) -> Vec<Request> {
 /// Checks the in-order engine and the event engine with FIFO.
 fn check(hw: &Hardware, commands: &[(u64, Cmd)], want: &[u64]) {
     let requests = at(commands);
-    assert_eq!(acknowledged(&run(&mut InOrder::new(hw), OPEN, &requests).0), want, "in-order");
-    assert_eq!(acknowledged(&run(&mut Event::new(hw, Fifo), OPEN, &requests).0), want, "event");
+    assert_eq!(acknowledged(&run(&mut Sink::new(InOrder::new(hw)), OPEN, &requests).0), want, "in-order");
+    assert_eq!(acknowledged(&run(&mut Sink::new(Event::new(hw, Fifo)), OPEN, &requests).0), want, "event");
 }
 
 /// A command to a page of a block of 16 pages.
@@ -148,7 +148,7 @@ fn a_scheduler_chooses_the_read_that_suspends() {
     // 75 500 = 306 899; 306 899 + 200 001 + 3 000 = 509 900. The second read follows its block.
     check(&hw, &commands, &[213_200, 509_900, 306_899, 585_400]);
     // Read-first: the first read suspends the first program. The second program begins at 296 700.
-    let times = run(&mut Event::new(&hw, ReadFirst::default()), OPEN, &at(&commands)).0;
+    let times = run(&mut Sink::new(Event::new(&hw, ReadFirst::default())), OPEN, &at(&commands)).0;
     assert_eq!(acknowledged(&times), [296_700, 509_900, 180_500, 585_400]);
 }
 
@@ -156,17 +156,17 @@ fn a_scheduler_chooses_the_read_that_suspends() {
 fn a_unit_is_busy_once_and_until_its_operation_ends() {
     let hw = nand_suspending(&[0], SUSPEND, 0);
     let requests = at(&[(0, program(0, 0)), (100_000, read(0, 1))]);
-    let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
+    let (mut in_order, mut event) = (Sink::new(InOrder::new(&hw)), Sink::new(Event::new(&hw, Fifo)));
     run(&mut in_order, OPEN, &requests);
     run(&mut event, OPEN, &requests);
-    for usage in [in_order.usage(), event.usage()] {
+    for usage in [in_order.usage().unwrap(), event.usage().unwrap()] {
         assert_eq!(usage.units(), [Nanos(296_700)]);
         assert_eq!([Op::NandProgram, Op::NandErase].map(|op| usage.suspensions(op, Cause::Host)), [1, 0]);
         let times: Vec<_> = usage.commands().map(|(op, _, t)| (op, t.waited.0, t.served.0)).collect();
         // The read waits for the suspension. The program waits while the read is executed.
         assert_eq!(times, [(Op::NandRead, 5_000, 75_500), (Op::NandProgram, 75_500, 221_200)]);
     }
-    fn states<E: Engine>(mut e: E) {
+    fn states(mut e: Sink) {
         e.begin();
         let (first, second) = (e.emit(program(0, 0), e.start()), e.emit(read(0, 1), e.start()));
         assert!(e.time_or_watch(first, 1).is_none() && e.time_or_watch(second, 2).is_none());
@@ -175,8 +175,8 @@ fn a_unit_is_busy_once_and_until_its_operation_ends() {
         assert_eq!(e.next_done(Nanos::MAX).map(|d| (d.tag, d.at)), Some((1, Nanos(296_700))));
         assert_eq!(e.unit(UnitId(0)), UnitState::Idle);
     }
-    states(InOrder::new(&hw));
-    states(Event::new(&hw, Fifo));
+    states(Sink::new(InOrder::new(&hw)));
+    states(Sink::new(Event::new(&hw, Fifo)));
 }
 
 fn command() -> impl Strategy<Value = Cmd> {
@@ -245,11 +245,11 @@ proptest! {
     ) {
         let channels = if shared { [0, 0, 0, 1, 1, 1] } else { [0, 1, 2, 3, 4, 5] };
         let hw = nand_suspending(&channels, rules, t_command * 1_000);
-        let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
+        let (mut in_order, mut event) = (Sink::new(InOrder::new(&hw)), Sink::new(Event::new(&hw, Fifo)));
         prop_assert_eq!(run(&mut in_order, m, &r), run(&mut event, m, &r));
-        prop_assert_eq!(counted(in_order.usage()), counted(event.usage()));
+        prop_assert_eq!(counted(in_order.usage().unwrap()), counted(event.usage().unwrap()));
         // A unit is never busy twice.
-        prop_assert!(in_order.usage().units().iter().all(|&busy| busy <= in_order.usage().window()));
+        prop_assert!(in_order.usage().unwrap().units().iter().all(|&busy| busy <= in_order.usage().unwrap().window()));
     }
 
     #[test]
@@ -257,9 +257,9 @@ proptest! {
         r in requests(), m in mode(), rules in prop::option::of(rules()),
     ) {
         let hw = nand_typed(&[0, 0, 0, 1, 1, 1], rules);
-        let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
+        let (mut in_order, mut event) = (Sink::new(InOrder::new(&hw)), Sink::new(Event::new(&hw, Fifo)));
         prop_assert_eq!(run(&mut in_order, m, &r), run(&mut event, m, &r));
-        prop_assert_eq!(counted(in_order.usage()), counted(event.usage()));
+        prop_assert_eq!(counted(in_order.usage().unwrap()), counted(event.usage().unwrap()));
     }
 
     /// Every command ends under each scheduler, and no pick is refused.
@@ -268,12 +268,12 @@ proptest! {
         let hw = nand_suspending(&[0, 0, 0, 1, 1, 1], rules, 0);
         let schedulers: [AnyScheduler; 2] = [ReadFirst::default().into(), Hfsl::default().into()];
         for scheduler in schedulers {
-            let mut e = Event::new(&hw, scheduler);
+            let mut e = Sink::new(Event::new(&hw, scheduler));
             let (times, _) = run(&mut e, m, &r);
             prop_assert_eq!(times.len(), r.len());
             let zero = ["picks_refused", "commands_outstanding"];
             prop_assert!(e.metrics().iter().filter(|m| zero.contains(&m.name)).all(|m| m.value == 0.0));
-            prop_assert!(e.usage().units().iter().all(|&busy| busy <= e.usage().window()));
+            prop_assert!(e.usage().unwrap().units().iter().all(|&busy| busy <= e.usage().unwrap().window()));
         }
     }
 }

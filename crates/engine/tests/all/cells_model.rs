@@ -2,9 +2,9 @@
 //! types of pages and suspensions: equal to the nanosecond, command by command.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Nanos, Op};
+use frit_core::{Cause, Cmd, Nanos, Op, Sink};
 use frit_engine::sched::{Fifo, ReadFirst};
-use frit_engine::{Engine, Event, InOrder, LoopMode};
+use frit_engine::{Event, InOrder, LoopMode, SinkUsage};
 use frit_media::{NandSuspend, SuspendTimes};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -78,7 +78,7 @@ fn options(rules: &NandSuspend) -> String {
     )
 }
 
-fn ends<E: Engine>(engine: &mut E, mode: LoopMode, commands: &[(u64, Cmd)]) -> Vec<u64> {
+fn ends(engine: &mut Sink, mode: LoopMode, commands: &[(u64, Cmd)]) -> Vec<u64> {
     let requests: Vec<Request> = commands.iter().map(|&(at, cmd)| Request::at(at, &[cmd])).collect();
     run(engine, mode, &requests).0.iter().map(|t| t.acknowledged.0).collect()
 }
@@ -120,14 +120,14 @@ fn commands_end_at_the_times_of_the_model() {
             let count = channels.iter().max().unwrap() + 1;
             let options = format!("{} {loop_options} --channels {count} {device}", options(&rules));
             let want = model(&list, &options);
-            let mut in_order = InOrder::new(&hw);
+            let mut in_order = Sink::new(InOrder::new(&hw));
             assert_eq!(ends(&mut in_order, mode, &list), want, "in-order {options}");
-            assert_eq!(ends(&mut Event::new(&hw, Fifo), mode, &list), want, "event {options}");
+            assert_eq!(ends(&mut Sink::new(Event::new(&hw, Fifo)), mode, &list), want, "event {options}");
             let want = model(&list, &format!("{options} --scheduler read-first"));
-            let mut event = Event::new(&hw, ReadFirst::default());
+            let mut event = Sink::new(Event::new(&hw, ReadFirst::default()));
             assert_eq!(ends(&mut event, mode, &list), want, "read-first {options}");
             suspensions += [Op::NandProgram, Op::NandErase]
-                .map(|op| event.usage().suspensions(op, Cause::Host))
+                .map(|op| event.usage().unwrap().suspensions(op, Cause::Host))
                 .iter()
                 .sum::<u64>();
         }

@@ -2,9 +2,9 @@
 //! read 62 301 ns, in a program 200 001, bus 13 199 a page.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Nanos};
+use frit_core::{Cause, Cmd, Nanos, Sink};
 use frit_engine::sched::OutOfOrder;
-use frit_engine::{Engine, Event, LoopMode, Scheduler};
+use frit_engine::{Event, LoopMode, Scheduler};
 use frit_media::Hardware;
 use proptest::prelude::*;
 
@@ -13,10 +13,10 @@ fn at_page(cmd: Cmd, page: u64) -> Cmd {
     Cmd { addr: page, ..cmd }
 }
 
-fn engine(hw: &Hardware, interleaves: bool) -> Event<OutOfOrder> {
+fn engine(hw: &Hardware, interleaves: bool) -> Sink {
     let mut scheduler = OutOfOrder::default();
     scheduler.params().set("interleave-dies", &interleaves.to_string()).unwrap();
-    Event::new(hw, scheduler)
+    Sink::new(Event::new(hw, scheduler))
 }
 
 /// Runs commands at once, with chips that take commands for one die.
@@ -56,7 +56,7 @@ fn garbage_collection_can_precede_the_host() {
     let requests = |hw: &Hardware, requests: &[Request]| {
         let mut scheduler = OutOfOrder::default();
         scheduler.params().set("gc-first", "true").unwrap();
-        ends(&mut Event::new(hw, scheduler), requests)
+        ends(&mut Sink::new(Event::new(hw, scheduler)), requests)
     };
     let first = |hw: &Hardware, commands: &[Cmd]| requests(hw, &singles(commands));
     let hw = nand_chips(1, 1, 1, (0, 0));

@@ -1,7 +1,8 @@
 //! Tests of disks: the order of the drive, its limits, and background work that yields.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Sink, UnitId};
+use frit_engine::event::Queues;
 use frit_engine::sched::Fifo;
 use frit_engine::{AnyScheduler, Event, InOrder, LoopMode, Scheduler};
 use frit_media::disk::geometry::{DiskGeometry, Zone};
@@ -67,10 +68,10 @@ fn destage(cylinder: u64) -> Cmd {
 
 /// Returns the order, by index, in which a disk serves the commands that arrive while it serves the
 /// first.
-fn order<P: Scheduler>(spec: &DiskSpec, scheduler: P, first: Cmd, others: &[Cmd]) -> Vec<usize> {
+fn order<P: Scheduler + 'static>(spec: &DiskSpec, scheduler: P, first: Cmd, others: &[Cmd]) -> Vec<usize> {
     let mut requests = vec![Request::at(0, &[first])];
     requests.extend(others.iter().map(|&c| Request::at(1, &[c])));
-    let mut e = Event::new(&hardware(spec), scheduler);
+    let mut e = Sink::new(Event::new(&hardware(spec), scheduler));
     let (times, _) = run(&mut e, LoopMode::Open { speed: 1.0, depth: None }, &requests);
     let mut order: Vec<usize> = (0..others.len()).collect();
     order.sort_by_key(|&i| times[i + 1].acknowledged);
@@ -152,7 +153,7 @@ fn destaging_does_not_wait_for_ever() {
         requests.extend([destage(1), destage(2), read_at(10), read_at(11)].map(|c| Request::at(1, &[c])));
         requests.extend([read_at(12), read_at(13)].map(|c| Request::at(1_500_000, &[c])));
         let mode = LoopMode::Open { speed: 1.0, depth: None };
-        let (times, _) = run(&mut Event::new(&hardware(&spec), Fifo), mode, &requests);
+        let (times, _) = run(&mut Sink::new(Event::new(&hardware(&spec), Fifo)), mode, &requests);
         times.iter().map(|t| t.acknowledged.0 / 1_000_000).collect::<Vec<_>>()
     };
     assert_eq!(ends(u64::MAX), [1, 6, 7, 2, 3, 4, 5]);
@@ -190,7 +191,7 @@ fn batches_are_not_for_disks() {
     let reads: Vec<Cmd> = (1..5).map(read_at).collect();
     let hw = hardware(&constant(DriveScheduler::Fifo));
     for name in AnyScheduler::VARIANTS {
-        let mut e = Event::new(&hw, AnyScheduler::named(name).unwrap());
+        let mut e = Sink::new(Event::new(&hw, AnyScheduler::named(name).unwrap()));
         assert_eq!(ends(&mut e, &singles(&reads)), [1_000_000, 2_000_000, 3_000_000, 4_000_000], "{name}");
     }
 }
@@ -246,6 +247,11 @@ fn cached(spec: DiskSpec) -> DiskSpec {
     DiskSpec { cache, ..spec }
 }
 
+/// Returns the queues of the engine with the scheduler `fifo`.
+fn queues(e: &Sink) -> &Queues {
+    e.engine::<Event<Fifo>>().unwrap().queues()
+}
+
 proptest! {
     /// A drive behind PCM whose commands wait for each other: the in-order engine gives the disk's
     /// commands to an event engine of its own.
@@ -267,8 +273,8 @@ proptest! {
                     let op = if cmd.op == Op::DiskRead { Op::PcmRead } else { Op::PcmWrite };
                     *cmd = Cmd { op, unit: UnitId(1 + i as u16 % 2), len: 1 + i as u32, ..*cmd };
                 }
-                let in_order = run(&mut InOrder::new(&hw), m, &r);
-                prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
+                let in_order = run(&mut Sink::new(InOrder::new(&hw)), m, &r);
+                prop_assert_eq!(in_order, run(&mut Sink::new(Event::new(&hw, Fifo)), m, &r));
             }
         }
     }
@@ -288,18 +294,18 @@ proptest! {
             for background in Background::iter() {
                 let plain = DiskSpec { queue_depth, background, max_wait: Nanos(max_wait), ..spec(scheduler) };
                 let hw = hardware(&if write_back { cached(plain) } else { plain });
-                run(&mut Event::new(&hw, Fifo), m, &r);
-                let mut e = Event::new(&hw, Fifo);
+                run(&mut Sink::new(Event::new(&hw, Fifo)), m, &r);
+                let mut e = Sink::new(Event::new(&hw, Fifo));
                 let ends = ends(&mut e, &singles(&single));
                 for (i, earlier) in single.iter().enumerate() {
                     for (j, later) in single.iter().enumerate().skip(i + 1) {
-                        if e.queues().must_follow(earlier, later) {
+                        if queues(&e).must_follow(earlier, later) {
                             prop_assert!(ends[i] <= ends[j], "{earlier:?} {later:?}");
                         }
                     }
                 }
                 let refused = e.metrics().iter().find(|m| m.name == "picks_refused").unwrap().value;
-                prop_assert_eq!((refused, e.queues().depth(UnitId(0))), (0.0, 0));
+                prop_assert_eq!((refused, queues(&e).depth(UnitId(0))), (0.0, 0));
             }
         }
     }

@@ -2,10 +2,10 @@
 //! work.
 
 use crate::common::*;
-use frit_core::{Error, Nanos, Progress, Result, Sink, UntimedSink};
+use frit_core::{Error, Nanos, Progress, Result, Sink};
 use frit_engine::pace::Pace;
 use frit_engine::sched::{Fifo, Hfsl};
-use frit_engine::{Arrival, Driver, Engine, Event, Host, InOrder, LoopMode, Recorder, RequestTimes};
+use frit_engine::{Arrival, Driver, Event, Host, InOrder, LoopMode, Recorder, RequestTimes, SinkUsage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -22,8 +22,8 @@ fn both(
     requests: &[Request],
 ) -> (Vec<(u64, u64, u64)>, frit_engine::DriverCounters) {
     let hw = nand(channels);
-    let (in_order, a) = run(&mut InOrder::new(&hw), mode, requests);
-    let (event, b) = run(&mut Event::new(&hw, Fifo), mode, requests);
+    let (in_order, a) = run(&mut Sink::new(InOrder::new(&hw)), mode, requests);
+    let (event, b) = run(&mut Sink::new(Event::new(&hw, Fifo)), mode, requests);
     assert_eq!((split(&in_order), a), (split(&event), b));
     (split(&event), b)
 }
@@ -93,8 +93,8 @@ fn a_run_in_parts_is_the_same_run() {
     let requests: Vec<Request> =
         (0..50).map(|i| Request::at(i * 30_000, &[read((i % 2) as u16, 0), program(1, 0)])).collect();
     for mode in [OPEN, LoopMode::Closed { depth: 3 }] {
-        let (whole, counters) = run(&mut Event::new(&hw, Fifo), mode, &requests);
-        let mut engine = Event::new(&hw, Fifo);
+        let (whole, counters) = run(&mut Sink::new(Event::new(&hw, Fifo)), mode, &requests);
+        let mut engine = Sink::new(Event::new(&hw, Fifo));
         let mut host = Script::new(requests.clone());
         let mut driver = Driver::new(mode).unwrap();
         assert_eq!(driver.run(&mut engine, &mut host, Some(20)).unwrap(), 20);
@@ -107,9 +107,9 @@ fn a_run_in_parts_is_the_same_run() {
 
 /// A cleaner that copies `left` pages inside unit 0, with one read and one program each, within the
 /// budget of a step. It records the times of its steps.
-fn cleaner<S: Sink>(mut left: u32, steps: &Rc<RefCell<Vec<(u64, u32)>>>) -> Background<S> {
+fn cleaner(mut left: u32, steps: &Rc<RefCell<Vec<(u64, u32)>>>) -> Background {
     let steps = Rc::clone(steps);
-    Box::new(move |sink: &mut S, budget| {
+    Box::new(move |sink: &mut Sink, budget| {
         let mut tok = sink.start();
         let pages = left.min(budget / 2);
         for _ in 0..pages {
@@ -122,7 +122,7 @@ fn cleaner<S: Sink>(mut left: u32, steps: &Rc<RefCell<Vec<(u64, u32)>>>) -> Back
     })
 }
 
-fn clean<E: Engine>(mut engine: E, requests: &[Request]) -> (Vec<u64>, Vec<(u64, u32)>) {
+fn clean(mut engine: Sink, requests: &[Request]) -> (Vec<u64>, Vec<(u64, u32)>) {
     let steps = Rc::default();
     let mut host = Script::new(requests.to_vec());
     host.background = Some(cleaner(5, &steps));
@@ -140,8 +140,8 @@ fn background_goes_on_in_steps_between_requests() {
     // 577 400.
     let copy = 2 * (READ + PROGRAM);
     let requests = reads(&[0, READ + 100, 10_000_000]);
-    let (latency, steps) = clean(InOrder::new(&hw), &requests);
-    assert_eq!((latency.clone(), steps.clone()), clean(Event::new(&hw, Fifo), &requests));
+    let (latency, steps) = clean(Sink::new(InOrder::new(&hw)), &requests);
+    assert_eq!((latency.clone(), steps.clone()), clean(Sink::new(Event::new(&hw, Fifo)), &requests));
     // A step follows when the token of the previous one is done; the second step waits, in
     // addition, for the read that arrived in the meantime. The third step has one page and the
     // fourth none; the last request triggers a step without work.
@@ -154,11 +154,11 @@ fn background_goes_on_in_steps_between_requests() {
 
 #[test]
 fn background_sleeps_until_its_time_or_the_next_request() {
-    fn wakes<E: Engine>(mut engine: E) -> Vec<u64> {
+    fn wakes(mut engine: Sink) -> Vec<u64> {
         let woken = Rc::new(RefCell::new(Vec::new()));
         let mut host = Script::new(reads(&[0, 1_000_000, 1_000_000]));
         let log = Rc::clone(&woken);
-        host.background = Some(Box::new(move |sink: &mut E, _| {
+        host.background = Some(Box::new(move |sink: &mut Sink, _| {
             log.borrow_mut().push(sink.now().0);
             Progress::At(Nanos(sink.now().0 + 400_000))
         }));
@@ -167,15 +167,15 @@ fn background_sleeps_until_its_time_or_the_next_request() {
         woken.take()
     }
     let want = [0, 400_000, 800_000, 1_000_000, 1_000_000];
-    assert_eq!(wakes(InOrder::new(&nand(&[0]))), want);
-    assert_eq!(wakes(Event::new(&nand(&[0]), Fifo)), want);
+    assert_eq!(wakes(Sink::new(InOrder::new(&nand(&[0])))), want);
+    assert_eq!(wakes(Sink::new(Event::new(&nand(&[0]), Fifo))), want);
 }
 
 #[test]
 fn a_layer_that_is_always_busy_does_not_stop_time() {
-    fn steps<E: Engine>(mut engine: E) -> u64 {
+    fn steps(mut engine: Sink) -> u64 {
         let mut host = Script::new(reads(&[0, 1_000_000]));
-        host.background = Some(Box::new(|sink: &mut E, _| Progress::Busy(sink.start())));
+        host.background = Some(Box::new(|sink: &mut Sink, _| Progress::Busy(sink.start())));
         let mut driver = Driver::new(OPEN).unwrap();
         driver.run(&mut engine, &mut host, None).unwrap();
         assert!(host.times.iter().flatten().count() >= 1);
@@ -183,9 +183,9 @@ fn a_layer_that_is_always_busy_does_not_stop_time() {
     }
     let hw = nand(&[0]);
     let bound = 2 * (1 << 16) + 4;
-    assert!(steps(InOrder::new(&hw)) <= bound);
-    assert!(steps(Event::new(&hw, Fifo)) <= bound);
-    assert!(steps(UntimedSink::new()) <= bound);
+    assert!(steps(Sink::new(InOrder::new(&hw))) <= bound);
+    assert!(steps(Sink::new(Event::new(&hw, Fifo))) <= bound);
+    assert!(steps(Sink::untimed()) <= bound);
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn live_use_is_driven_too() {
     let mut host = Script::new(reads(&[0, 5, 9]));
     host.background = Some(cleaner(5, &steps));
     let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
-    driver.run(&mut UntimedSink::new(), &mut host, None).unwrap();
-    driver.finish(&mut UntimedSink::new(), &mut host).unwrap();
+    driver.run(&mut Sink::untimed(), &mut host, None).unwrap();
+    driver.finish(&mut Sink::untimed(), &mut host).unwrap();
     assert!(host.times.iter().all(|t| t.unwrap().response() == Nanos::ZERO));
     // Each command is done when it is emitted, so that the cleaner ends before the second request.
     let pages: Vec<u32> = steps.borrow().iter().map(|s| s.1).collect();
@@ -208,14 +208,14 @@ fn a_recorded_run_is_the_run_itself() {
     let copy = Request { at: 0, commands: vec![(read(0, 0), None), (program(1, 0), Some(0))] };
     let requests = [copy, Request::at(0, &[read(1, 0)])];
     let mode = LoopMode::Closed { depth: 2 };
-    let plain = run(&mut Event::new(&hw, Fifo), mode, &requests);
-    let mut recorder = Recorder::new(Event::new(&hw, Fifo));
+    let plain = run(&mut Sink::new(Event::new(&hw, Fifo)), mode, &requests);
+    let mut recorder = Sink::new(Recorder::new(Sink::new(Event::new(&hw, Fifo))));
     assert_eq!(run(&mut recorder, mode, &requests), plain);
-    let (recording, engine) = recorder.finish();
+    let (recording, below) = Recorder::finish(recorder).unwrap();
     assert_eq!(recording.requests, [vec![0, 1], vec![2]]);
     assert_eq!(recording.ops[1].after, [0]);
     assert_eq!(recording.ops[2].follows, Some(1));
-    assert_eq!(engine.usage().window(), plain.1.last_ack);
+    assert_eq!(below.usage().unwrap().window(), plain.1.last_ack);
 }
 
 struct Log(Rc<RefCell<Vec<u64>>>);
@@ -230,7 +230,7 @@ impl Pace for Log {
 fn a_pacer_sees_every_admission_and_acknowledgement_in_time() {
     let log = Rc::default();
     let hw = nand(&[0]);
-    let mut engine = Event::new(&hw, Fifo);
+    let mut engine = Sink::new(Event::new(&hw, Fifo));
     let mut host = Script::new(reads(&[0, 100_000, 110_000]));
     let mut driver = Driver::new(OPEN).unwrap().paced(Log(Rc::clone(&log)));
     driver.run(&mut engine, &mut host, None).unwrap();
@@ -240,15 +240,15 @@ fn a_pacer_sees_every_admission_and_acknowledgement_in_time() {
 
 struct Fails(u64);
 
-impl<S: Sink> Host<S> for Fails {
+impl Host for Fails {
     fn next(&mut self) -> Result<Option<Arrival>> {
         self.0 += 1;
         Ok(Some(Arrival { at: Nanos::ZERO, class: 0 }))
     }
-    fn serve(&mut self, _: &mut S) -> Result<()> {
+    fn serve(&mut self, _: &mut Sink) -> Result<()> {
         if self.0 < 5 { Ok(()) } else { Err(Error::ReadOnly { why: "worn out".into() }) }
     }
-    fn background(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn background(&mut self, _: &mut Sink, _: u32) -> Result<Progress> {
         Ok(Progress::Idle)
     }
     fn done(&mut self, _: u8, _: RequestTimes) {}
@@ -258,7 +258,8 @@ impl<S: Sink> Host<S> for Fails {
 fn an_error_of_the_host_ends_the_run() {
     let hw = nand(&[0]);
     let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
-    let error = driver.run(&mut Event::new(&hw, Hfsl::default()), &mut Fails(0), None).unwrap_err();
+    let error =
+        driver.run(&mut Sink::new(Event::new(&hw, Hfsl::default())), &mut Fails(0), None).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }));
     assert_eq!(driver.counters().requests, 4);
 }

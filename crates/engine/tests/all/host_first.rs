@@ -1,7 +1,7 @@
 //! The rank of in-storage processing: cases by hand, and no waiting command of it delays another one.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Op};
+use frit_core::{Cause, Cmd, Op, Sink};
 use frit_engine::sched::{Fifo, HostFirst, ReadFirst};
 use frit_engine::{Event, LoopMode, Scheduler};
 use proptest::prelude::*;
@@ -27,8 +27,8 @@ fn host_write(line: u32) -> Cmd {
     cmd(Op::PcmWrite, line, Cause::Host)
 }
 
-fn ranked<P: Scheduler + Default>(requests: &[Request]) -> Vec<u64> {
-    ends(&mut Event::new(&pcm(&[0]), P::default()), requests)
+fn ranked<P: Scheduler + Default + 'static>(requests: &[Request]) -> Vec<u64> {
+    ends(&mut Sink::new(Event::new(&pcm(&[0]), P::default())), requests)
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_host_command_waits_for_the_isp_command_in_service_only() {
     for at in [1, PCM_READ / 2, PCM_READ - 1, PCM_READ + 1, 7 * PCM_READ + 1] {
         let mut r = engine.clone();
         r.push(Request::at(at, &[host_read(1000)]));
-        let mut e = Event::new(&pcm(&[0]), HostFirst::default());
+        let mut e = Sink::new(Event::new(&pcm(&[0]), HostFirst::default()));
         let (times, _) = run(&mut e, LoopMode::Open { speed: 1.0, depth: None }, &r);
         let waited = times[100].response().0 - PCM_READ;
         assert_eq!(waited, at.next_multiple_of(PCM_READ) - at, "arrives at {at}");

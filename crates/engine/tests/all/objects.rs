@@ -4,7 +4,7 @@
 //! a get 1 ms and its transfer.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Op, UnitId};
+use frit_core::{Cause, Cmd, Op, Sink, UnitId};
 use frit_engine::sched::Fifo;
 use frit_engine::{Event, InOrder};
 
@@ -26,8 +26,8 @@ fn get(connection: usize) -> Cmd {
 /// Returns the ends of requests that arrive at time zero, which both engines agree on.
 fn ends_of(connections: usize, requests: &[Cmd]) -> Vec<u64> {
     let (hw, requests) = (objects(connections), singles(requests));
-    let found = ends(&mut InOrder::new(&hw), &requests);
-    assert_eq!(found, ends(&mut Event::new(&hw, Fifo), &requests), "in-order and event");
+    let found = ends(&mut Sink::new(InOrder::new(&hw)), &requests);
+    assert_eq!(found, ends(&mut Sink::new(Event::new(&hw, Fifo)), &requests), "in-order and event");
     found
 }
 

@@ -5,7 +5,7 @@
 //! then 20 us on its unit, a flush 30 us on each unit. Units alternate every 16 KiB.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, CommandObserver, Nanos, ReadTarget, UntimedSink, WriteData};
+use frit_core::{Cause, Cmd, CommandObserver, Nanos, ReadTarget, Sink, Tok, WriteData};
 use frit_engine::sched::Fifo;
 use frit_engine::{Event, InOrder};
 use frit_media::disk::{DriveModel, SolidStateDrive};
@@ -34,7 +34,7 @@ fn disk(units: u32) -> (Disk<NoStore>, Hardware) {
 struct Commands(Vec<Cmd>);
 
 impl CommandObserver for Commands {
-    fn command(&mut self, cmd: &Cmd) {
+    fn command(&mut self, cmd: &Cmd, _: Tok, _: Tok) {
         self.0.push(*cmd);
     }
 }
@@ -54,18 +54,18 @@ fn ends_of(units: u32, accesses: &[Access]) -> Vec<u64> {
     let requests: Vec<Request> = accesses
         .iter()
         .map(|&access| {
-            let mut sink = UntimedSink::observed(Commands::default());
+            let mut sink = Sink::untimed().observed(Commands::default());
             match access {
-                Read(at, len) => disk.read(&mut sink, at, ReadTarget::Len(len), Cause::Host, ()),
-                Write(at, len) => disk.write(&mut sink, at, WriteData::Len(len), Cause::Host, ()),
-                Flush => disk.flush(&mut sink, Cause::Host, ()),
+                Read(at, len) => disk.read(&mut sink, at, ReadTarget::Len(len), Cause::Host, Tok::DONE),
+                Write(at, len) => disk.write(&mut sink, at, WriteData::Len(len), Cause::Host, Tok::DONE),
+                Flush => disk.flush(&mut sink, Cause::Host, Tok::DONE),
             }
             .unwrap();
             Request::at(0, &sink.observer::<Commands>().unwrap().0)
         })
         .collect();
-    let found = ends(&mut InOrder::new(&hardware), &requests);
-    assert_eq!(found, ends(&mut Event::new(&hardware, Fifo), &requests), "in-order and event");
+    let found = ends(&mut Sink::new(InOrder::new(&hardware)), &requests);
+    assert_eq!(found, ends(&mut Sink::new(Event::new(&hardware, Fifo)), &requests), "in-order and event");
     found
 }
 

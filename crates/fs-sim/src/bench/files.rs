@@ -6,7 +6,6 @@ use super::measure::MetricsRecorder;
 use super::{BenchVerification, UNIT};
 use crate::error::{Error, Result};
 use crate::sim_medium::SimMedium;
-use frit_engine::InOrder;
 use frit_fs::{Caller, File, Fs, OpenFile, Paths};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -16,7 +15,7 @@ const PATH: &str = "file";
 
 /// Runs all patterns with one record size on a new file.
 pub(super) fn play(
-    fs: &Fs<&SimMedium<InOrder>>,
+    fs: &Fs<&SimMedium>,
     meter: &mut MetricsRecorder<'_>,
     contents: &mut ExpectedContents,
     record: u64,
@@ -83,7 +82,7 @@ fn expect(contents: &ExpectedContents, at: u64, found: &[u8], checked: &mut Benc
 
 /// Compares the whole file.
 pub(super) fn compare(
-    fs: &Fs<&SimMedium<InOrder>>,
+    fs: &Fs<&SimMedium>,
     contents: &ExpectedContents,
     checked: &mut BenchVerification,
 ) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::sim_medium::SimMedium;
 use frit_core::{Cause, Nanos};
 use frit_engine::latency::LatencySummary;
-use frit_engine::{InOrder, LatencyHistogram};
+use frit_engine::{LatencyHistogram, SinkUsage};
 use serde::Serialize;
 
 /// Utilization of a part of the hardware.
@@ -65,7 +65,7 @@ pub struct PatternMetrics {
 /// Collects the metrics of one pattern after another.
 #[derive(Debug)]
 pub(super) struct MetricsRecorder<'b> {
-    medium: &'b SimMedium<InOrder>,
+    medium: &'b SimMedium,
     units: Vec<UnitName>,
     buses: Vec<(usize, String)>,
     latency: LatencyHistogram,
@@ -75,11 +75,7 @@ pub(super) struct MetricsRecorder<'b> {
 }
 
 impl<'b> MetricsRecorder<'b> {
-    pub(super) fn new(
-        medium: &'b SimMedium<InOrder>,
-        units: Vec<UnitName>,
-        buses: Vec<(usize, String)>,
-    ) -> Self {
+    pub(super) fn new(medium: &'b SimMedium, units: Vec<UnitName>, buses: Vec<(usize, String)>) -> Self {
         let (latency, began) = (LatencyHistogram::new(), Nanos::ZERO);
         Self { medium, units, buses, latency, began, before: Traffic::default(), measured: Vec::new() }
     }
@@ -91,7 +87,7 @@ impl<'b> MetricsRecorder<'b> {
         self.began = self.medium.now();
         self.before = self.medium.traffic();
         let now = self.began;
-        self.medium.with_sink(|sink| sink.usage_mut().reset(now));
+        self.medium.with_sink(|sink| sink.reset_usage(now));
     }
 
     /// Runs one operation and records its latency.
@@ -135,7 +131,7 @@ impl<'b> MetricsRecorder<'b> {
 
     fn busy(&self) -> Vec<Utilization> {
         self.medium.with_sink(|sink| {
-            let usage = sink.usage();
+            let Some(usage) = sink.usage() else { return Vec::new() };
             let share = |busy: Nanos| match usage.window() {
                 Nanos::ZERO => 0.0,
                 window => busy.0 as f64 / window.0 as f64,

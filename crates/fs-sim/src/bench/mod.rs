@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::HostModel;
 use crate::sim_medium::SimMedium;
 use contents::ExpectedContents;
-use frit_core::size;
+use frit_core::{Sink, size};
 use frit_engine::InOrder;
 use frit_fs::{Caller, Clock, FormatOptions, Fs, FsOptions, NewInode, Paths};
 use measure::MetricsRecorder;
@@ -154,7 +154,7 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport> {
     let mut parts = Devices::new(&options.profile, HostModel::find(&options.host)?, options.size)?;
     parts.sums = options.sums;
     let (host, bytes, units, buses) = (parts.host.clone(), parts.bytes, parts.units(), parts.buses());
-    let sink = InOrder::new(&parts.hardware);
+    let sink = Sink::new(InOrder::new(&parts.hardware));
     let medium = SimMedium::new(parts, sink)?;
     let mut meter = MetricsRecorder::new(&medium, units, buses);
     let mut checked = BenchVerification::default();

@@ -5,7 +5,6 @@ use super::measure::MetricsRecorder;
 use super::{BenchVerification, directory};
 use crate::error::{Error, Result};
 use crate::sim_medium::SimMedium;
-use frit_engine::InOrder;
 use frit_fs::{Caller, FileSystem, Fs, Ino, InodeType, NewInode, Paths, RenameMode};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -30,7 +29,7 @@ fn second_name(i: u64) -> Vec<u8> {
 /// All names are compared in every run, also without `verify`. A listing changes the directory's
 /// times, which later operations write, and a verified run must have the same metrics as any other.
 pub(super) fn play(
-    fs: &Fs<&SimMedium<InOrder>>,
+    fs: &Fs<&SimMedium>,
     meter: &mut MetricsRecorder<'_>,
     count: u64,
     rng: &mut SmallRng,
@@ -91,7 +90,7 @@ pub(super) fn play(
 
 /// Compares the directory with the expected names.
 pub(super) fn compare(
-    fs: &Fs<&SimMedium<InOrder>>,
+    fs: &Fs<&SimMedium>,
     model: &ExpectedNames,
     checked: &mut BenchVerification,
 ) -> Result<()> {

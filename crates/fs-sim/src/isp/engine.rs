@@ -5,8 +5,8 @@ use super::params::IspParams;
 use super::walk::{BLOCK, EngineExtent, FileMap, INODE};
 use super::words::{WORDS, WordCounter};
 use crate::error::Result;
+use frit_core::Tag;
 use frit_core::{Error, Nanos, size};
-use frit_engine::driver::Tag;
 use std::collections::VecDeque;
 
 /// Tag of the engine's start and of its reads of metadata.

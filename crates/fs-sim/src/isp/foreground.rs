@@ -2,8 +2,8 @@
 
 use super::IspMedium;
 use crate::error::{Error, Result};
+use frit_core::Tag;
 use frit_core::{Nanos, size};
-use frit_engine::driver::Tag;
 use frit_fs::File;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -20,11 +20,9 @@ pub use words::{WORD_MAX, WORDS};
 use crate::error::Result;
 use crate::sim_medium::SimMedium;
 use frit_core::Error;
-use frit_engine::Event;
-use frit_engine::sched::HostFirst;
 
 /// A medium whose engine yields to the host.
-pub(crate) type IspMedium = SimMedium<Event<HostFirst>>;
+pub(crate) type IspMedium = SimMedium;
 
 /// A machine of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]

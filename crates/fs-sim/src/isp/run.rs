@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::host::HostModel;
 use crate::isp::IspParams;
 use crate::sim_medium::SimMedium;
-use frit_core::{Nanos, UnitId, UntimedSink, size};
-use frit_engine::Event;
+use frit_core::{Nanos, Sink, UnitId, size};
 use frit_engine::sched::HostFirst;
+use frit_engine::{DeviceUsage, Event, SinkUsage};
 use frit_fs::{Caller, Clock, FileSystem, Fs, FsOptions, Ino, OpenFile, Paths};
 
 /// Path of the queried file.
@@ -67,7 +67,7 @@ pub(super) fn run_one(
     let (host, bytes) = (parts.host.clone(), parts.bytes);
     let bench = Bench { options, params, units: UsedUnits::of(&parts), file_bytes };
     let event = Event::new(&parts.hardware, HostFirst::default());
-    let medium = bench.fill(parts)?.change_sink(event);
+    let medium = bench.fill(parts)?.change_sink(Sink::new(event));
     let fs = Fs::open(&medium, FsOptions { clock: Clock::counted(1), ..FsOptions::default() })
         .map_err(Error::fs("open"))?;
     let ino = fs.metadata(&Caller::ROOT, PATH).map_err(Error::fs("lookup"))?.ino;
@@ -86,10 +86,15 @@ fn check_request(params: &IspParams, parts: &Devices) -> Result<()> {
     Err(frit_core::Error::param("engine_request_bytes", size::format(request), why).into())
 }
 
+/// Returns the busy times of the units so far.
+fn usage_of(sink: &Sink) -> &[Nanos] {
+    sink.usage().map_or(&[], DeviceUsage::units)
+}
+
 impl Bench<'_> {
     /// Creates the file system and its files, without times.
-    fn fill(&self, parts: Devices) -> Result<SimMedium<UntimedSink>> {
-        let medium = SimMedium::new(parts, UntimedSink::new())?;
+    fn fill(&self, parts: Devices) -> Result<SimMedium> {
+        let medium = SimMedium::new(parts, Sink::untimed())?;
         let fs = Fs::format(&medium, format(self.options.seed, false)).map_err(Error::fs("format"))?;
         self.write(&fs, PATH, self.file_bytes, self.options.seed)?;
         if self.options.foreground.is_some() {
@@ -99,7 +104,7 @@ impl Bench<'_> {
         Ok(medium)
     }
 
-    fn write(&self, fs: &Fs<&SimMedium<UntimedSink>>, path: &str, bytes: u64, seed: u64) -> Result<()> {
+    fn write(&self, fs: &Fs<&SimMedium>, path: &str, bytes: u64, seed: u64) -> Result<()> {
         let file = fs.open_file(&Caller::ROOT, path, OpenFile::CREATE).map_err(Error::fs("create"))?;
         let mut text = TextSource::new(&self.options.words, seed);
         let mut buffer = vec![0; FILL as usize];
@@ -146,7 +151,7 @@ impl Bench<'_> {
     fn begin(medium: &IspMedium) {
         medium.wait_idle();
         let now = medium.now();
-        medium.with_sink(|sink| sink.usage_mut().reset(now));
+        medium.with_sink(|sink| sink.reset_usage(now));
     }
 
     fn engine<'m>(&self, medium: &'m IspMedium, fs: &IspFs<'_>, ino: Ino) -> IspEngine<'m> {
@@ -163,8 +168,7 @@ impl Bench<'_> {
         let (program, engine, _) = session.finish();
         let engine_ns = engine.took().unwrap_or_default();
         let done = medium.processed().since(processed);
-        let busy =
-            |units: &[UnitId]| medium.with_sink(|sink| mean_busy(sink.usage().units(), units, engine_ns));
+        let busy = |units: &[UnitId]| medium.with_sink(|sink| mean_busy(usage_of(sink), units, engine_ns));
         Ok(IspQuery {
             engine_ns,
             mb_s: mb_s(self.file_bytes, engine_ns),
@@ -176,7 +180,7 @@ impl Bench<'_> {
             cpu_share: program.busy.0 as f64 / total_ns.0.max(1) as f64,
             memory_bytes: u64::from(self.params.instruction_bytes + self.params.result_bytes),
             link_bytes: self.units.link.map(|_| medium.link_bytes() - link),
-            link_busy_ns: self.units.link.map(|u| medium.with_sink(|s| s.usage().units()[u.idx()])),
+            link_busy_ns: self.units.link.map(|u| medium.with_sink(|s| usage_of(s)[u.idx()])),
             contents_bytes: engine.contents_bytes,
             metadata_bytes: engine.metadata_bytes,
             commands: done.commands,

@@ -7,7 +7,7 @@ use super::foreground::{ARRIVAL, Foreground, READ};
 use super::params::IspParams;
 use crate::error::{Error, Result};
 use frit_core::Nanos;
-use frit_engine::driver::{Completion, Tag};
+use frit_core::{Completion, Tag};
 use frit_fs::{Caller, Fs, Paths};
 
 /// Tag of the end of a call of the program.

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::bench::format;
     use crate::{Devices, HostModel, SimMedium};
-    use frit_core::UntimedSink;
+    use frit_core::Sink;
     use frit_fs::{Allocate, FileSystem, Fs, Ino};
     use frit_fs::{Caller, NewInode};
 
@@ -95,7 +95,7 @@ mod tests {
     fn extents_are_those_of_the_file_system() {
         let host = HostModel::find("direct").unwrap();
         let parts = Devices::new("lpddr2-nvm-ispfs-2018", host, Some(16 << 20)).unwrap();
-        let medium = SimMedium::new(parts, UntimedSink::new()).unwrap();
+        let medium = SimMedium::new(parts, Sink::untimed()).unwrap();
         let fs = Fs::format(&medium, format(1, false)).unwrap();
         let make =
             |name: &[u8]| fs.create(&Caller::ROOT, Ino::ROOT, name, NewInode::file(0o644)).unwrap().ino;

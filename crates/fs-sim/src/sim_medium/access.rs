@@ -2,7 +2,7 @@
 
 use super::{MediumCall, RecordedCall, SimState};
 use crate::area::{Area, MediumAccess};
-use frit_core::{Cause, Op, ReadTarget, Sink, WriteData};
+use frit_core::{Cause, Op, ReadTarget, Tok, WriteData};
 
 /// Bytes that a fence reads over the link: a status word which shows that all programming is
 /// complete.
@@ -36,7 +36,7 @@ pub(super) fn requests(at: u64, len: u64, burst: u64) -> impl Iterator<Item = (u
     })
 }
 
-impl<S: Sink> SimState<S> {
+impl SimState {
     /// Records a call and its commands.
     fn step(&mut self, call: MediumCall, at: u64, bytes: u64, area: Option<Area>, first: u64) {
         if let Some(steps) = &mut self.steps {
@@ -165,7 +165,7 @@ impl<S: Sink> SimState<S> {
 
     /// Adds a posted store. If too many bytes are posted, the processor waits for the oldest
     /// stores.
-    fn post(&mut self, tok: S::Tok, bytes: u32) {
+    fn post(&mut self, tok: Tok, bytes: u32) {
         self.posted.push_back((tok, bytes));
         self.posted_bytes += u64::from(bytes);
         while self.posted_bytes > self.host.values.posted_bytes.0 {

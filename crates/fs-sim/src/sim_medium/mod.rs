@@ -12,8 +12,7 @@ use crate::build::{Devices, EngineUnits, HostDevice};
 use crate::error::{Error, Result};
 use crate::host::HostModel;
 use access::expect_access;
-use frit_core::{Cause, Nanos, Sink};
-use frit_engine::Engine;
+use frit_core::{Cause, Nanos, Sink, Tok};
 use frit_fs::{Geometry, Medium};
 use frit_media::{MemoryStore, Pcm};
 use serde::Serialize;
@@ -52,19 +51,19 @@ pub struct RecordedCall {
 }
 
 /// A medium for a file system that issues commands to modelled memory behind a modelled host.
-pub struct SimMedium<S: Sink> {
+pub struct SimMedium {
     bytes: u64,
-    inner: Mutex<SimState<S>>,
+    inner: Mutex<SimState>,
 }
 
-impl<S: Sink> std::fmt::Debug for SimMedium<S> {
+impl std::fmt::Debug for SimMedium {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SimMedium").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
-struct SimState<S: Sink> {
-    sink: S,
+struct SimState {
+    sink: Sink,
     host: HostModel,
     pcm: Pcm<MemoryStore>,
     link: Option<HostDevice>,
@@ -74,22 +73,22 @@ struct SimState<S: Sink> {
     areas: Areas,
     traffic: Traffic,
     /// Time at which the program continues.
-    cpu: S::Tok,
+    cpu: Tok,
     /// Stores that may not be in the cells yet, oldest first, with their bytes.
-    posted: VecDeque<(S::Tok, u32)>,
+    posted: VecDeque<(Tok, u32)>,
     posted_bytes: u64,
     /// Requests of the current load. The queue is kept to reuse its allocation.
-    loads: VecDeque<S::Tok>,
+    loads: VecDeque<Tok>,
     issued: u64,
     steps: Option<Vec<RecordedCall>>,
 }
 
-impl<S: Sink + Send> SimMedium<S> {
+impl SimMedium {
     /// Creates a medium that issues its commands to `sink`, which must know the hardware.
     ///
     /// # Errors
     /// A size that is too small for a file system.
-    pub fn new(parts: Devices, sink: S) -> Result<Self> {
+    pub fn new(parts: Devices, sink: Sink) -> Result<Self> {
         let geometry = Geometry::divide_for(parts.bytes, None, parts.sums)
             .map_err(Error::fs("layout of the file system"))?;
         let Devices { host, bytes, pcm, link, copies, calls, engine, .. } = parts;
@@ -113,7 +112,7 @@ impl<S: Sink + Send> SimMedium<S> {
         Ok(Self { bytes, inner: Mutex::new(inner) })
     }
 
-    fn inner(&self) -> MutexGuard<'_, SimState<S>> {
+    fn inner(&self) -> MutexGuard<'_, SimState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +122,7 @@ impl<S: Sink + Send> SimMedium<S> {
     }
 
     /// Calls a function with the sink.
-    pub fn with_sink<T>(&self, look: impl FnOnce(&mut S) -> T) -> T {
+    pub fn with_sink<T>(&self, look: impl FnOnce(&mut Sink) -> T) -> T {
         look(&mut self.inner().sink)
     }
 
@@ -156,12 +155,12 @@ impl<S: Sink + Send> SimMedium<S> {
     }
 
     /// Returns the sink and drops the medium.
-    pub fn into_sink(self) -> S {
+    pub fn into_sink(self) -> Sink {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).sink
     }
 }
 
-impl<S: Engine + Send> SimMedium<S> {
+impl SimMedium {
     /// Returns the time of the engine.
     pub fn now(&self) -> Nanos {
         self.inner().sink.now()
@@ -187,7 +186,7 @@ impl<S: Engine + Send> SimMedium<S> {
     }
 }
 
-impl<S: Engine> SimState<S> {
+impl SimState {
     fn begin(&mut self) -> Nanos {
         self.sink.begin();
         self.cpu = self.sink.start();
@@ -213,7 +212,7 @@ impl<S: Engine> SimState<S> {
     }
 }
 
-impl<S: Sink + Send> Medium for SimMedium<S> {
+impl Medium for SimMedium {
     fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -8,8 +8,7 @@ use super::SimMedium;
 use super::SimState;
 use super::access::{expect_access, requests};
 use frit_core::{Cause, Count, Nanos, Op, ReadTarget, Sink};
-use frit_engine::Engine;
-use frit_engine::driver::{Completion, Tag};
+use frit_core::{Completion, Tag};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -23,10 +22,10 @@ pub(crate) struct StartedOp<T> {
     pub(crate) is_reported: bool,
 }
 
-impl<S: Sink + Send> SimMedium<S> {
+impl SimMedium {
     /// Passes the commands that follow to another sink, which must know the same hardware. Commands of
     /// the former sink must be complete, or be without time.
-    pub(crate) fn change_sink<T: Sink + Send>(self, sink: T) -> SimMedium<T> {
+    pub(crate) fn change_sink(self, sink: Sink) -> SimMedium {
         let state = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let inner = SimState {
             cpu: sink.start(),
@@ -109,7 +108,7 @@ impl<S: Sink + Send> SimMedium<S> {
     }
 }
 
-impl<S: Engine + Send> SimMedium<S> {
+impl SimMedium {
     /// Starts an operation, whose end is reported with a tag.
     pub(crate) fn start<T>(&self, tag: Tag, operation: impl FnOnce() -> T) -> StartedOp<T> {
         let begun = self.inner().begin();

@@ -1,7 +1,7 @@
 //! Order of commands: a posted write never passes a fence. The file system's promises about power
 //! cuts depend on it (`frit torture fs` cuts between fences).
 
-use frit_core::Op;
+use frit_core::{Op, Sink};
 use frit_engine::{Recorder, Recording};
 use frit_fs::{AttrChanges, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, NewInode, RenameMode};
 use frit_fs_sim::{Area, Devices, HostModel, MediumCall, RecordedCall, SimMedium};
@@ -25,7 +25,7 @@ fn ancestors(recording: &Recording) -> Vec<Vec<bool>> {
 /// Executes operations of every kind. Returns their calls and commands.
 fn recorded(host: &str) -> (Vec<RecordedCall>, Recording) {
     let parts = Devices::new("lpddr2-nvm-ispfs-2018", HostModel::find(host).unwrap(), Some(1 << 20)).unwrap();
-    let medium = SimMedium::new(parts, Recorder::default()).unwrap();
+    let medium = SimMedium::new(parts, Sink::new(Recorder::default())).unwrap();
     medium.record_calls();
     let me = Caller::ROOT;
     let fs = Fs::format(
@@ -43,7 +43,7 @@ fn recorded(host: &str) -> (Vec<RecordedCall>, Recording) {
     fs.sync_file(file, false).unwrap();
     fs.unlink(&me, Ino::ROOT, b"b").unwrap();
     drop(fs);
-    (medium.take_calls(), medium.into_sink().finish().0)
+    (medium.take_calls(), Recorder::finish(medium.into_sink()).unwrap().0)
 }
 
 #[test]

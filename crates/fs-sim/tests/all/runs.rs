@@ -1,8 +1,8 @@
 //! Benchmark runs: they are repeatable, verified, work on every memory, and agree between engines.
 
-use frit_core::Nanos;
+use frit_core::{Nanos, Sink};
 use frit_engine::sched::Fifo;
-use frit_engine::{Engine, Event, InOrder};
+use frit_engine::{Event, InOrder};
 use frit_fs::{Caller, Clock, FileSystem, FormatOptions, Fs, Ino, NewInode};
 use frit_fs_sim::bench::{BenchOptions, BenchReport, run};
 use frit_fs_sim::{Area, Devices, HostModel, SimMedium};
@@ -111,7 +111,7 @@ fn wrong_options_are_refused_by_name() {
 }
 
 /// Returns the latencies of a few operations.
-fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -> Vec<Nanos> {
+fn latencies(host: &str, engine: impl FnOnce(&Devices) -> Sink) -> Vec<Nanos> {
     let parts = Devices::new(PAPER, HostModel::find(host).unwrap(), Some(16 << 20)).unwrap();
     let sink = engine(&parts);
     let medium = SimMedium::new(parts, sink).unwrap();
@@ -136,7 +136,7 @@ fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -
 fn the_zeros_of_formatting_count_for_their_regions() {
     let mut parts = Devices::new(PAPER, HostModel::find("direct").unwrap(), Some(16 << 20)).unwrap();
     parts.sums = true;
-    let sink = InOrder::new(&parts.hardware);
+    let sink = Sink::new(InOrder::new(&parts.hardware));
     let medium = SimMedium::new(parts, sink).unwrap();
     drop(Fs::format(&medium, FormatOptions { sums: true, ..FormatOptions::default() }).unwrap());
     let traffic = medium.traffic();
@@ -152,8 +152,8 @@ fn the_zeros_of_formatting_count_for_their_regions() {
 #[test]
 fn the_event_engine_says_the_same() {
     for host in ["zedboard-2018", "zedboard-2018,software=3 us,copy_per_byte=2 ns", "direct"] {
-        let in_order = latencies(host, |p| InOrder::new(&p.hardware));
-        let event = latencies(host, |p| Event::new(&p.hardware, Fifo));
+        let in_order = latencies(host, |p| Sink::new(InOrder::new(&p.hardware)));
+        let event = latencies(host, |p| Sink::new(Event::new(&p.hardware, Fifo)));
         assert_eq!(in_order, event, "{host}");
         assert!(in_order.iter().all(|t| *t > Nanos::ZERO) || host == "direct");
     }

@@ -1,6 +1,6 @@
 //! A `SimMedium` behaves as any other medium: the same operations write the same bytes, with any sink.
 
-use frit_core::{Sink, UntimedSink};
+use frit_core::Sink;
 use frit_engine::sched::Fifo;
 use frit_engine::{Event, InOrder, Recorder};
 use frit_fs::{
@@ -47,7 +47,7 @@ fn play<M: Medium>(medium: M) -> M {
     fs.close().unwrap()
 }
 
-fn image<S: Sink + Send>(host: &str, sink: impl FnOnce(&Devices) -> S) -> Vec<u8> {
+fn image(host: &str, sink: impl FnOnce(&Devices) -> Sink) -> Vec<u8> {
     let parts = parts(host);
     let sink = sink(&parts);
     play(SimMedium::new(parts, sink).unwrap()).image().unwrap()
@@ -59,9 +59,9 @@ fn the_image_is_that_of_mapped_memory_word_for_word() {
     let mut expected = vec![0; BYTES as usize];
     medium.read(0, &mut expected);
     for host in ["zedboard-2018", "direct"] {
-        assert!(image(host, |_| UntimedSink::new()) == expected, "{host}, null");
-        assert!(image(host, |p| InOrder::new(&p.hardware)) == expected, "{host}, in-order");
-        assert!(image(host, |p| Event::new(&p.hardware, Fifo)) == expected, "{host}, event");
+        assert!(image(host, |_| Sink::untimed()) == expected, "{host}, null");
+        assert!(image(host, |p| Sink::new(InOrder::new(&p.hardware))) == expected, "{host}, in-order");
+        assert!(image(host, |p| Sink::new(Event::new(&p.hardware, Fifo))) == expected, "{host}, event");
     }
-    assert!(image("zedboard-2018", |_| Recorder::default()) == expected, "record");
+    assert!(image("zedboard-2018", |_| Sink::new(Recorder::default())) == expected, "record");
 }

@@ -4,12 +4,12 @@ use super::device::{ContentDevice, VirtualBlock};
 use crate::format::BLOCK;
 use frit_core::{
     Cause, Claimed, Error, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, Progress, ReadTarget,
-    Recovery, Result, Sink, WriteData,
+    Recovery, Result, Sink, Tok, WriteData,
 };
 use std::fmt::{self, Debug};
 
 /// Access to a nameless-write device with its sink.
-pub trait DeviceAccess<S: Sink>: Send + Debug {
+pub trait DeviceAccess: Send + Debug {
     /// Calls `f` with the device. `changes` states that `f` changes the device.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ pub trait DeviceAccess<S: Sink>: Send + Debug {
     fn access(
         &mut self,
         changes: bool,
-        f: &mut dyn FnMut(&mut dyn NamelessDevice<S>, &mut S) -> Result<()>,
+        f: &mut dyn FnMut(&mut dyn NamelessDevice, &mut Sink) -> Result<()>,
     ) -> Result<()>;
 
     /// Shuts the device down in order.
@@ -28,23 +28,23 @@ pub trait DeviceAccess<S: Sink>: Send + Debug {
 }
 
 /// A nameless-write device as the file system uses it.
-pub struct DeviceOwner<S: Sink, A> {
+pub struct DeviceOwner<A> {
     device: A,
     capacity: u64,
     pages: u64,
     virtual_blocks: u32,
     queue_blocks: usize,
     /// Token of the last flush, before which no freed block may be erased.
-    flushed: S::Tok,
+    flushed: Tok,
 }
 
-impl<S: Sink, A: Debug> Debug for DeviceOwner<S, A> {
+impl<A: Debug> Debug for DeviceOwner<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceOwner").field("device", &self.device).finish_non_exhaustive()
     }
 }
 
-impl<S: Sink, A: DeviceAccess<S>> DeviceOwner<S, A> {
+impl<A: DeviceAccess> DeviceOwner<A> {
     /// Creates an owner of a device.
     ///
     /// # Errors
@@ -70,15 +70,15 @@ impl<S: Sink, A: DeviceAccess<S>> DeviceOwner<S, A> {
             queue_blocks = device.queue_blocks() as usize;
             Ok(())
         })?;
-        Ok(Self { device, capacity, pages, virtual_blocks, queue_blocks, flushed: S::Tok::default() })
+        Ok(Self { device, capacity, pages, virtual_blocks, queue_blocks, flushed: Tok::default() })
     }
 
-    fn change(&mut self, mut f: impl FnMut(&mut dyn NamelessDevice<S>, &mut S) -> Result<()>) -> Result<()> {
+    fn change(&mut self, mut f: impl FnMut(&mut dyn NamelessDevice, &mut Sink) -> Result<()>) -> Result<()> {
         self.device.access(true, &mut |device, sink| f(device, sink))
     }
 }
 
-impl<S: Sink, A: DeviceAccess<S>> ContentDevice for DeviceOwner<S, A> {
+impl<A: DeviceAccess> ContentDevice for DeviceOwner<A> {
     fn capacity(&self) -> u64 {
         self.capacity
     }

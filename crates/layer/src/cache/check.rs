@@ -14,11 +14,11 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Compares the records with the directory, and the data with the records.
     pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -80,7 +80,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Rewrites all copies of a record.
-    fn rewrite_record(&mut self, sink: &mut S, slot: CacheSlot, record: &Record) -> Result<bool> {
+    fn rewrite_record(&mut self, sink: &mut Sink, slot: CacheSlot, record: &Record) -> Result<bool> {
         let start = sink.start();
         self.space.put_record(sink, slot, record, start)?;
         self.space.fence(sink);
@@ -89,7 +89,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Removes a damaged block from the cache, so that reads return the disk's version. A clean
     /// block is removed at once, a dirty one only if `older` permits an older version.
-    fn drop_damaged(&mut self, sink: &mut S, lbn: Lbn, slot: CacheSlot, older: bool) -> Result<bool> {
+    fn drop_damaged(&mut self, sink: &mut Sink, lbn: Lbn, slot: CacheSlot, older: bool) -> Result<bool> {
         let flags = self.dir.flags(slot);
         let older = older || is_planted(CacheBug::RepairDiscards);
         if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {

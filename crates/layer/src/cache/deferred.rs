@@ -12,7 +12,7 @@ use frit_core::convert::to_u64;
 use frit_core::{BlockDevice, BlockingAccess, Buffer, Cause, Deferred, Error, Op, Result, Sink};
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     pub(super) fn set_deferring(&mut self, on: bool) -> bool {
         if on && P::STORES_BYTES && self.deferred_io.medium.is_none() {
             self.deferred_io.medium = self.disk.shared();
@@ -90,7 +90,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Returns background work that waits, or that is due now.
-    pub(super) fn next_job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
+    pub(super) fn next_job(&mut self, sink: &mut Sink) -> Result<Option<Deferred>> {
         if let Some(job) = self.deferred_io.jobs.pop() {
             return Ok(Some(job));
         }
@@ -105,7 +105,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Completes deferred accesses that were carried out.
     pub(super) fn settle_deferred(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         id: u64,
         outcome: Result<()>,
         buffer: &mut Buffer<'_>,
@@ -146,7 +146,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Restores the state of the blocks in flight after a failure of the disk.
-    fn failed(&mut self, sink: &mut S, then: SettleAction, e: Error) -> Result<()> {
+    fn failed(&mut self, sink: &mut Sink, then: SettleAction, e: Error) -> Result<()> {
         let start = sink.start();
         match then {
             SettleAction::Read { .. } => Err(self.read_failed(&e)),
@@ -171,7 +171,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Defers a flush of the disk to the caller.
-    pub(super) fn defer_flush(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn defer_flush(&mut self, sink: &mut Sink) -> Result<()> {
         let start = sink.start();
         self.begin_flush();
         self.disk.emit_deferred(sink, Op::DiskFlush, 0, 0, Cause::Host, start)?;

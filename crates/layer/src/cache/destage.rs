@@ -9,25 +9,25 @@ use crate::numbers::{BucketId, CacheSlot};
 use crate::planted::CacheBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, Sink, WriteData};
+use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 use frit_media::disk::HAZARD_BYTES;
 
 /// Adjacent blocks that one write carries to the disk.
 #[derive(Clone, Copy, Debug)]
-struct WriteRun<T> {
+struct WriteRun {
     /// First byte on the disk. The next field is the length in bytes.
     at: u64,
     len: u32,
     /// Completion of the reads from PCM.
-    read: T,
+    read: Tok,
 }
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Writes the dirty ones of these blocks to the disk in the given order. All blocks are in
     /// flight afterwards. With `leave`, the policy has already removed them. Damaged blocks are set
     /// aside.
-    pub(super) fn write_out(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
+    pub(super) fn write_out(&mut self, sink: &mut Sink, blocks: &[Victim], leave: bool) -> Result<()> {
         // A write that needs a slot may have written some of these blocks itself. They must be
         // durable first.
         if !is_planted(CacheBug::DestagedEarly) {
@@ -36,7 +36,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         if self.deferred_io.on() {
             return self.defer_writeback(sink, blocks, leave);
         }
-        let mut run: Option<WriteRun<S::Tok>> = None;
+        let mut run: Option<WriteRun> = None;
         for i in 0..blocks.len() {
             let v = blocks[i];
             if !self.may_write_back(v.lbn) {
@@ -80,7 +80,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Reads a block for the disk into the block buffer. Returns `None` if it is damaged, and sets
     /// it aside.
-    fn fetch_out(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<S::Tok>> {
+    fn fetch_out(&mut self, sink: &mut Sink, v: Victim, leave: bool) -> Result<Option<Tok>> {
         // A power loss leaves an arbitrary subset of the written sectors on the disk, so PCM must
         // hold the whole block durably before.
         if self.space.may_be_lost(v.slot)? && !is_planted(CacheBug::DestagedEarly) {
@@ -110,7 +110,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Variant of [`Cache::write_out`] that defers the writes to the caller.
-    fn defer_writeback(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
+    fn defer_writeback(&mut self, sink: &mut Sink, blocks: &[Victim], leave: bool) -> Result<()> {
         let mut puts: Vec<BlockingAccess> = Vec::new();
         let mut written = Vec::new();
         let start = sink.start();
@@ -160,8 +160,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// to the policy like those in flight.
     fn write_run(
         &mut self,
-        sink: &mut S,
-        run: Option<WriteRun<S::Tok>>,
+        sink: &mut Sink,
+        run: Option<WriteRun>,
         rest: &[Victim],
         leave: bool,
     ) -> Result<()> {
@@ -194,7 +194,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Writes back the dirty blocks of the next bucket and keeps them. Returns `false` if there are
     /// none.
-    pub(super) fn clean(&mut self, sink: &mut S) -> Result<bool> {
+    pub(super) fn clean(&mut self, sink: &mut Sink) -> Result<bool> {
         let mut blocks = BucketBlocks::default();
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();

@@ -12,14 +12,14 @@ use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use frit_core::convert::bounded_u32;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink};
+use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink, Tok};
 use frit_media::Store;
 use std::ops::Range;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Makes a range read as zeros. Whole blocks leave the cache once the zeros are durable on the
     /// disk; parts of blocks are overwritten.
-    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         self.health.writable()?;
         self.check_no_conflict(at, at + bytes, true)?;
         if self.deferred_io.on() {
@@ -38,7 +38,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         self.drop_blocks(sink, Lbn::of_u64(first)..Lbn::of_u64(last))
     }
 
-    fn write_zeros(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn write_zeros(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         debug_assert!(bytes < BLOCK_BYTES && bytes.is_multiple_of(SECTOR_BYTES));
         if bytes == 0 {
             return Ok(());
@@ -47,7 +47,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Zeros blocks on the disk and removes them from the cache.
-    fn drop_blocks(&mut self, sink: &mut S, blocks: Range<Lbn>) -> Result<()> {
+    fn drop_blocks(&mut self, sink: &mut Sink, blocks: Range<Lbn>) -> Result<()> {
         let start = sink.start();
         let settled = self.space.settle(sink, start);
         let (at, end) = (blocks.start.byte(), blocks.end.byte());
@@ -63,7 +63,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Defers the zeroing of the disk to the caller. Parts of blocks that are cached are
     /// overwritten in the cache instead.
-    fn defer_zeros(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn defer_zeros(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         if self.deferred_io.flush_in_flight() {
             return Err(Error::WouldBlock);
         }
@@ -94,7 +94,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Overwrites a part of a cached block with zeros in any mode. The disk gets them with a later
     /// writeback.
-    fn zero_cached(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn zero_cached(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         for span in spans(at, bounded_u32(bytes)) {
             let access = self.access(span.lbn, true);
             self.write_cached(sink, span, zeros::<P>(span.bytes()), &access)?;
@@ -104,7 +104,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Removes blocks from the cache. `done` is the completion after which the zeros are durable on
     /// the disk.
-    pub(super) fn forget_blocks(&mut self, sink: &mut S, range: &Range<Lbn>, done: S::Tok) -> Result<()> {
+    pub(super) fn forget_blocks(&mut self, sink: &mut Sink, range: &Range<Lbn>, done: Tok) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// blocks were written again. Otherwise a recovery could take one of them for current, once the
     /// slot of the last version is in use for another block. Returns the completion after which the
     /// records of the last versions may end.
-    fn end_earlier_versions(&mut self, sink: &mut S, range: &Range<Lbn>, done: S::Tok) -> Result<S::Tok> {
+    fn end_earlier_versions(&mut self, sink: &mut Sink, range: &Range<Lbn>, done: Tok) -> Result<Tok> {
         let earlier = |v: &&Victim| range.contains(&v.lbn) && self.dir.get(v.lbn) != Some(v.slot);
         let in_flight = self.in_flight.blocks.iter().chain(self.deferred_io.blocks());
         let slots: Vec<_> = in_flight.filter(earlier).map(|v| v.slot).collect();
@@ -162,7 +162,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Makes all acknowledged writes survive a power loss.
-    pub(super) fn flush_all(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink) -> Result<()> {
         if is_planted(CacheBug::FlushIgnored) {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Syncs PCM and advances the mark. Records below the mark are known to be complete, so that
     /// later damage to them is distinguished from a torn write.
-    pub(super) fn sync_pcm(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn sync_pcm(&mut self, sink: &mut Sink) -> Result<()> {
         self.commit(sink)?;
         if self.space.seq > self.space.mark {
             self.space.set_mark(sink)?;

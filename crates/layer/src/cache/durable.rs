@@ -14,26 +14,26 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Quiesce<S> for Cache<S, P, D> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<P: Store, D: BlockDevice + ?Sized> Quiesce for Cache<P, D> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.shut_down(sink)?;
         self.disk.halt(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.boot(sink)?;
         self.recover_blocks(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<P: Store, D: BlockDevice + ?Sized> Durable for Cache<P, D> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.format(sink)?;
         self.write_head(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         // The cache accepts requests only after the layers below it have recovered.
         let below = self.disk.recover(sink, stop)?;
         let mut own = self.recover_blocks(sink, stop)?;
@@ -59,7 +59,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -4,16 +4,16 @@ use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use crate::numbers::CacheSlot;
-use frit_core::{BlockDevice, Error, Progress, Result, Sink, size};
+use frit_core::{BlockDevice, Error, Progress, Result, Sink, Tok, size};
 use frit_media::Store;
 
 /// Largest number of victim selections that are tried while accesses in flight keep all chosen
 /// blocks in the cache. One access may cover many blocks.
 const CHOICES: u32 = 256;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Returns a slot for a block, and the completion after which it may be written.
-    pub(super) fn alloc_slot(&mut self, sink: &mut S) -> Result<(CacheSlot, S::Tok)> {
+    pub(super) fn alloc_slot(&mut self, sink: &mut Sink) -> Result<(CacheSlot, Tok)> {
         let mut tries = false;
         loop {
             let free = self.dir.free_len();
@@ -50,7 +50,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Syncs PCM and frees the slots that waited for a sync.
-    pub(super) fn sync_slots(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn sync_slots(&mut self, sink: &mut Sink) -> Result<()> {
         for slot in self.space.sync(sink)? {
             self.dir.free(slot);
         }
@@ -85,7 +85,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Evicts blocks after a request until the share of used slots is below the threshold.
-    pub(super) fn evict_to_threshold(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn evict_to_threshold(&mut self, sink: &mut Sink) -> Result<()> {
         let failing = self.disk_health.failure.is_some();
         if failing {
             // An attempt that has nothing to do would show nothing.
@@ -115,7 +115,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Writes back some dirty blocks with each request while `drain` is set.
-    fn drain(&mut self, sink: &mut S) -> Result<()> {
+    fn drain(&mut self, sink: &mut Sink) -> Result<()> {
         match self.clean(sink) {
             Ok(true) => Ok(()),
             Ok(false) if self.deferred_io.busy() => Ok(()),
@@ -130,7 +130,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Does background work in idle time.
-    pub(super) fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    pub(super) fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.usage.halted
             || self.health.refusal().is_some()
             || self.disk_health.failure.is_some() && !self.disk_health.retry()
@@ -156,7 +156,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         }
     }
 
-    fn work(&mut self, sink: &mut S, budget: u32, worked: &mut bool) -> Result<S::Tok> {
+    fn work(&mut self, sink: &mut Sink, budget: u32, worked: &mut bool) -> Result<Tok> {
         let low = f64::from(self.dir.capacity()) * self.config.dirty_low;
         let mut spent = 0;
         while spent < budget.max(1) && !self.deferred_io.busy() {
@@ -192,7 +192,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Chooses victims and writes the dirty ones to the disk. Returns `false` if there is no
     /// victim, or if accesses in flight keep all victims in the cache.
-    pub(super) fn destage(&mut self, sink: &mut S) -> Result<bool> {
+    pub(super) fn destage(&mut self, sink: &mut Sink) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
         let mut out = Ok(());
         let mut moves = false;
@@ -219,7 +219,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Completes the writebacks in flight: at once, or deferred until the caller has flushed the
     /// disk.
-    pub(super) fn complete_or_defer(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn complete_or_defer(&mut self, sink: &mut Sink) -> Result<()> {
         if self.deferred_io.on() {
             self.defer_completion();
             return Ok(());

@@ -17,10 +17,10 @@ use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{BlockDevice, Cause, Recovery, Result, Sink, WriteData};
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
-    pub(super) fn shut_down(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         // Without a write, nothing else has made the header.
         self.head().preset_if_blank(&mut self.space.pcm)?;
         if self.in_flight.len() > 0 || self.unflushed.is_some() {
@@ -55,7 +55,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Writes a new record for each block whose record is damaged in all copies. Its digest is
     /// wrong on purpose, so that the block stays known as damaged.
-    fn preserve_damage(&mut self, sink: &mut S) -> Result<()> {
+    fn preserve_damage(&mut self, sink: &mut Sink) -> Result<()> {
         if !P::STORES_BYTES {
             return Ok(());
         }
@@ -93,13 +93,13 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Makes the PCM writes of an opening durable, before a later step of it relies on them.
-    pub(super) fn make_durable(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn make_durable(&mut self, sink: &mut Sink) -> Result<()> {
         self.space.fence(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
     /// Accepts the disk's versions of the blocks whose records are missing.
-    pub(super) fn accept_missing(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn accept_missing(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.accept_missing();
         self.note_use(sink)
     }
@@ -114,7 +114,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 }
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> SummarizedRecords<S> for Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> SummarizedRecords for Cache<P, D> {
     type Scan = ScannedBlocks;
 
     fn summary_of(scan: &ScannedBlocks) -> RecordSummary {
@@ -134,16 +134,21 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> SummarizedRecords<S> for Cac
         self.space.layout.copies
     }
 
-    fn scan_again(&mut self, sink: &mut S, which: Copies, recovery: &mut Recovery) -> Result<ScannedBlocks> {
+    fn scan_again(
+        &mut self,
+        sink: &mut Sink,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedBlocks> {
         self.scan(sink, which, recovery)
     }
 
-    fn end_trials(&mut self, _: &mut S, first: ScannedBlocks, _: &mut Recovery) -> Result<ScannedBlocks> {
+    fn end_trials(&mut self, _: &mut Sink, first: ScannedBlocks, _: &mut Recovery) -> Result<ScannedBlocks> {
         // A scan changes nothing in the cache.
         Ok(first)
     }
 
-    fn copy_records(&mut self, sink: &mut S, from: u32) -> Result<()> {
+    fn copy_records(&mut self, sink: &mut Sink, from: u32) -> Result<()> {
         let layout = self.space.layout;
         for slot in CacheSlot::first(layout.slots) {
             let right = self.space.copy_state(RecordAddr { slot: slot.into(), copy: from })?;
@@ -168,7 +173,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> SummarizedRecords<S> for Cac
             && scan.found.iter().all(|f| f.slot != entry.slot.slot()))
     }
 
-    fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+    fn restore_record(&mut self, sink: &mut Sink, entry: &SummaryEntry) -> Result<()> {
         let start = sink.start();
         self.space.put_record(sink, entry.slot.slot(), &entry.record, start)?;
         self.make_durable(sink)

@@ -5,7 +5,7 @@ use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::CacheBug;
 use frit_core::convert::low_u32;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Result, Sink};
+use frit_core::{BlockDevice, Result, Sink, Tok};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritCACH";
@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 /// Index of the header word that holds the number of slots, which follows the version.
 const SLOTS_WORD: usize = 1;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
     pub(super) fn head(&self) -> LayerHeader {
         let layout = &self.space.layout;
@@ -23,7 +23,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Writes the state after `after`, and returns the completion after which it is durable. The
     /// state "halted" is written after all data that it vouches for, the summary included.
-    pub(super) fn write_state(&mut self, sink: &mut S, state: UsageState, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn write_state(&mut self, sink: &mut Sink, state: UsageState, after: Tok) -> Result<Tok> {
         let fenced =
             if is_planted(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
@@ -32,7 +32,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Notes in the header that the cache is in use, before the first write after opening.
     #[inline]
-    pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn begin_use(&mut self, sink: &mut Sink) -> Result<()> {
         if self.usage.noted {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Notes that the layer is in use, before anything else changes. Over files the note is synced
     /// first, so that the state "halted" is true after any power loss.
-    pub(super) fn note_use(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn note_use(&mut self, sink: &mut Sink) -> Result<()> {
         let start = sink.start();
         let noted = self.write_state(sink, UsageState::InUse, start)?;
         self.space.noted = sink.join(self.space.noted, noted);
@@ -56,12 +56,12 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         Ok(())
     }
 
-    pub(super) fn write_head(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_head(&mut self, sink: &mut Sink) -> Result<()> {
         self.config.durable()?;
         self.put_head(sink)
     }
 
-    fn put_head(&mut self, sink: &mut S) -> Result<()> {
+    fn put_head(&mut self, sink: &mut Sink) -> Result<()> {
         let head = self.head();
         let done = head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted, done)?;

@@ -2,6 +2,7 @@
 //! disk is flushed.
 
 use super::policy::Victim;
+use frit_core::Tok;
 use frit_core::convert::count_u32;
 
 /// Flag: the block leaves the cache when its writeback completes.
@@ -11,23 +12,23 @@ pub(super) const DAMAGED: u8 = 8;
 
 /// Blocks in flight.
 #[derive(Debug)]
-pub(super) struct InFlight<T> {
+pub(super) struct InFlight {
     pub(super) blocks: Vec<Victim>,
     /// Completion of the writes to the disk.
-    pub(super) written: Option<T>,
+    pub(super) written: Option<Tok>,
     /// `true` if a flush is necessary because data was written to the disk.
     pub(super) flush: bool,
     /// Number of blocks in the directory that leave when their writeback completes.
     pub(super) evicting: u32,
 }
 
-impl<T> Default for InFlight<T> {
-    fn default() -> InFlight<T> {
+impl Default for InFlight {
+    fn default() -> InFlight {
         InFlight { blocks: Vec::new(), written: None, flush: false, evicting: 0 }
     }
 }
 
-impl<T> InFlight<T> {
+impl InFlight {
     pub(super) fn len(&self) -> u32 {
         count_u32(self.blocks.len())
     }
@@ -45,9 +46,9 @@ impl<T> InFlight<T> {
     }
 }
 
-impl<T: Copy> InFlight<T> {
+impl InFlight {
     /// Returns the completion of the writes to the disk, if there were any.
-    pub(super) fn until(&self) -> Option<T> {
+    pub(super) fn until(&self) -> Option<Tok> {
         self.written
     }
 }

@@ -18,7 +18,7 @@ use frit_core::bounds::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, Buffer, Deferred, Error, Hints, Info, Params, Progress,
-    ReadTarget, RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    ReadTarget, RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
 use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
@@ -26,13 +26,13 @@ use std::sync::Arc;
 
 /// A disk with a write cache in PCM. `S` is the sink that the layer works with, `P` the store of the
 /// PCM, and `D` the disk: a medium, or a layer. Both hold bytes, or neither does.
-pub struct Cache<S: Sink, P: Store, D: ?Sized> {
+pub struct Cache<P: Store, D: ?Sized> {
     pub(super) config: CacheConfig,
-    pub(super) space: CachePcm<S::Tok, P>,
+    pub(super) space: CachePcm<P>,
     pub(super) disk: Box<D>,
     pub(super) dir: Directory,
     pub(super) policy: Policy,
-    pub(super) in_flight: InFlight<S::Tok>,
+    pub(super) in_flight: InFlight,
     pub(super) streams: Streams,
     /// Number of requests so far, the time base of policies.
     pub(super) clock: u32,
@@ -42,9 +42,9 @@ pub struct Cache<S: Sink, P: Store, D: ?Sized> {
     pub(super) replaced: Vec<CacheSlot>,
     /// Completion of writes of the host, or of copies of them, that the disk has acknowledged but
     /// not flushed. The next flush of the disk has to wait for it.
-    pub(super) unflushed: Option<S::Tok>,
+    pub(super) unflushed: Option<Tok>,
     /// Completion of all flushes of the disk so far.
-    pub(super) flushed: S::Tok,
+    pub(super) flushed: Tok,
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: BucketId,
     pub(super) health: Health,
@@ -59,7 +59,7 @@ pub struct Cache<S: Sink, P: Store, D: ?Sized> {
     pub(super) chosen: Vec<Victim>,
 }
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Creates a cache over new media. `next_use` is the future access sequence, for a policy that
     /// needs it.
     ///
@@ -71,7 +71,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         pcm: Pcm<P>,
         disk: Box<D>,
         next_use: Option<&Arc<[u64]>>,
-    ) -> Result<Cache<S, P, D>> {
+    ) -> Result<Cache<P, D>> {
         config.validate()?;
         let pcm = Leveled::new(pcm, config.wear.config()?).map_err(WearKeys::in_table)?;
         let layout = CacheLayout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
@@ -92,7 +92,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             accesses: 0,
             replaced: Vec::new(),
             unflushed: None,
-            flushed: S::Tok::default(),
+            flushed: Tok::default(),
             clean_hand: BucketId(0),
             health: Health::default(),
             disk_health: DiskHealth::default(),
@@ -155,7 +155,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 }
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> BlockLayer for Cache<P, D> {
     fn info(&self) -> Info {
         Info {
             name: "cache",
@@ -188,24 +188,24 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.tick();
         self.read_range(sink, at, into, hints.read_cause()).inspect_err(|_| self.cancel_deferred())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink).map_err(|e| self.ended(e))?;
         self.tick();
         self.write_range(sink, at, data).map_err(|e| self.ended(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.flush_all(sink).map_err(|e| self.ended(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.begin_use(sink).map_err(|e| self.ended(e))?;
@@ -214,7 +214,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P
     }
 
     /// The layers of the disk have their turn when the cache has nothing to do.
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         match self.background(sink, budget).map_err(|e| self.refuse_after(e))? {
             Progress::Busy(tok) => Ok(Progress::Busy(tok)),
             waiting => Ok(waiting.or(self.disk.step(sink, budget)?)),
@@ -233,13 +233,13 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P
         self.take_deferred()
     }
 
-    fn job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
+    fn job(&mut self, sink: &mut Sink) -> Result<Option<Deferred>> {
         self.next_job(sink).map_err(|e| self.refuse_after(e))
     }
 
     fn settle(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         of: &Deferred,
         outcome: Result<()>,
         buffer: &mut Buffer<'_>,

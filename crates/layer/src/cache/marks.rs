@@ -3,7 +3,6 @@
 
 use super::layout::{marks_at, synced_marks_at};
 use super::space::CachePcm;
-use crate::Token;
 use crate::marks::{HighestMark, WORDS, is_due};
 use crate::payload::source_of;
 use crate::planted::CacheBug;
@@ -11,7 +10,7 @@ use frit_core::planted::is_planted;
 use frit_core::{Cause, Result, Sink, WriteData};
 use frit_media::Store;
 
-impl<T: Token, P: Store> CachePcm<T, P> {
+impl<P: Store> CachePcm<P> {
     /// Returns `true` if the mark should advance.
     #[inline]
     pub(super) fn mark_due(&self) -> bool {
@@ -20,7 +19,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Advances the mark to the last record. All records up to it are complete, because they are
     /// fenced.
-    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn set_mark(&mut self, sink: &mut Sink) -> Result<()> {
         let after = if is_planted(CacheBug::MarkTooEarly) { sink.start() } else { self.fenced() };
         self.mark = self.seq;
         self.marks += 1;
@@ -33,7 +32,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Advances the synced mark: all records up to the last sync are durable. The word is written
     /// after the sync, so wherever it is found after a power loss, that sync had completed.
-    pub(super) fn set_synced_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn set_synced_mark(&mut self, sink: &mut Sink) -> Result<()> {
         if !P::STORES_BYTES || self.synced_mark == self.synced {
             return Ok(());
         }

@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 /// Slots of the versions of each block that are merged, from the last version to the earliest.
 pub(super) type MergedVersions = BTreeMap<Lbn, Vec<CacheSlot>>;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Adds the fragments of earlier versions to the slots of the last ones. Returns the records of
     /// the merged blocks, which may be written once the data is durable.
     pub(super) fn write_merged_data(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         merged: &MergedVersions,
     ) -> Result<Vec<(CacheSlot, Record)>> {
         let mut records = Vec::with_capacity(merged.len());
@@ -72,7 +72,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Replaces the records of the last versions by those of the merged blocks. One copy after the
     /// other is replaced, because a power loss may tear the copy that is being written. (A single
     /// copy is for simulations, where no power loss interrupts a recovery.)
-    pub(super) fn replace_records(&mut self, sink: &mut S, records: &[(CacheSlot, Record)]) -> Result<()> {
+    pub(super) fn replace_records(&mut self, sink: &mut Sink, records: &[(CacheSlot, Record)]) -> Result<()> {
         if records.is_empty() {
             return Ok(());
         }

@@ -2,10 +2,10 @@
 
 use super::layer::Cache;
 use super::streams::Streams;
-use frit_core::{BlockDevice, ParamInfo, ParamTable, Params, Result, Sink};
+use frit_core::{BlockDevice, ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Params for Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Params for Cache<P, D> {
     fn list(&self) -> Vec<ParamInfo> {
         self.config.list()
     }

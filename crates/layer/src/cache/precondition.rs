@@ -6,11 +6,11 @@ use super::policy::EvictionPolicy;
 use crate::numbers::Lbn;
 use crate::record::Record;
 use frit_core::convert::{floor_u32, size_in_memory};
-use frit_core::{BlockDevice, Error, Precondition, Preconditioning, Result, Sink, split_mix};
+use frit_core::{BlockDevice, Error, Precondition, Preconditioning, Result, split_mix};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Preconditioning for Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Preconditioning for Cache<P, D> {
     /// Brings the cache into a stationary state. `Fill` changes nothing in the cache: the disk counts as filled.
     /// `Steady` fills the cache up to its threshold with dirty blocks at random addresses.
     fn precondition(&mut self, how: Precondition) -> Result<()> {

@@ -17,10 +17,10 @@ use std::ops::Range;
 /// passes them in about the time that a second command would cost (64 KiB at 100 MB/s: 0.6 ms).
 const READ_THROUGH: u64 = 64 << 10;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -76,7 +76,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Defers a read of the disk to the caller.
-    fn defer_read(&mut self, sink: &mut S, at: u64, disk: Range<u64>, cause: Cause) -> Result<()> {
+    fn defer_read(&mut self, sink: &mut Sink, at: u64, disk: Range<u64>, cause: Cause) -> Result<()> {
         let Range { start: from, end: to } = disk;
         self.check_no_conflict(from, to, false)?;
         let part = size_in_memory(from - at)..size_in_memory(to - at);
@@ -93,7 +93,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Caches these ranges of the disk, which were read for a request that starts at `at`.
-    pub(super) fn cache_ranges(&mut self, sink: &mut S, at: u64, read: &[u8], ranges: &[(u64, u64)]) {
+    pub(super) fn cache_ranges(&mut self, sink: &mut Sink, at: u64, read: &[u8], ranges: &[(u64, u64)]) {
         for &(from, to) in ranges {
             self.cache_read(
                 sink,
@@ -126,7 +126,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     fn read_disk(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: &mut ReadTarget<'_>,
         stretch: Option<(u64, u64)>,
@@ -144,7 +144,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Reads the cached fragments of a part of a block.
     fn read_cached(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         (span, slot): (BlockSpan, CacheSlot),
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -183,7 +183,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
     /// complete, so a failure of PCM is not returned; the layer refuses writes from then on.
-    fn cache_read(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) {
+    fn cache_read(&mut self, sink: &mut Sink, at: u64, read: WriteData<'_>) {
         if self.health.refusal().is_none()
             && let Err(e) = self.copy_read(sink, at, read)
         {
@@ -191,7 +191,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         }
     }
 
-    fn copy_read(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) -> Result<()> {
+    fn copy_read(&mut self, sink: &mut Sink, at: u64, read: WriteData<'_>) -> Result<()> {
         self.begin_use(sink)?;
         for span in spans(at, read.len()) {
             if self.dir.get(span.lbn).is_some() {

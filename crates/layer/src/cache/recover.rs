@@ -14,7 +14,7 @@ use crate::record::{CombinedState, Copies, RECORD_LEN, Record, RecordEnd, STATE_
 use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, CrashKind, ReadTarget, Recovery, Result, Sink};
+use frit_core::{BlockDevice, Cause, CrashKind, ReadTarget, Recovery, Result, Sink, Tok};
 use frit_media::Store;
 use std::collections::HashSet;
 
@@ -93,9 +93,9 @@ fn has_remains(copies: &[Vec<u8>], i: usize) -> bool {
     })
 }
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Resets the cache and recovers the cached blocks from PCM.
-    pub(super) fn recover_blocks(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+    pub(super) fn recover_blocks(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
@@ -296,7 +296,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Reads all records.
     pub(super) fn scan(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         which: Copies,
         recovery: &mut Recovery,
     ) -> Result<ScannedBlocks> {
@@ -347,7 +347,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         self.in_flight = super::in_flight::InFlight::default();
         self.replaced.clear();
         self.unflushed = None;
-        self.flushed = S::Tok::default();
+        self.flushed = Tok::default();
         self.deferred_io = super::deferred_io::DeferredIo::default();
         self.health = Health::default();
         self.disk_health = DiskHealth::default();

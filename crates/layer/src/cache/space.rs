@@ -11,7 +11,6 @@ use super::BLOCK_LEN;
 use super::block_span::SpanData;
 use super::fragments::{BlockFragments, FRAGMENT, digest_of, runs};
 use super::layout::CacheLayout;
-use crate::Token;
 use crate::fences::Fences;
 use crate::numbers::{CacheSlot, Lbn};
 use crate::payload::source_of;
@@ -20,7 +19,7 @@ use crate::record::{CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, Re
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 use frit_wear::Leveled;
 use std::collections::VecDeque;
@@ -41,25 +40,25 @@ struct Unsynced {
 
 /// The PCM of a cache.
 #[derive(Debug)]
-pub(super) struct CachePcm<T, P: Store> {
-    pub(super) pcm: Leveled<T, P>,
+pub(super) struct CachePcm<P: Store> {
+    pub(super) pcm: Leveled<P>,
     pub(super) layout: CacheLayout,
     /// Free slots that may not be written at once, in the order of the free list: number of slots,
     /// and the completion after which they may be written. Slots in the list before these may be
     /// written at once.
-    reuse: VecDeque<(u32, T)>,
+    reuse: VecDeque<(u32, Tok)>,
     queued: u32,
     /// For each slot, what its last write waited for. Without virtual time it takes no memory.
-    write_gates: Vec<T>,
+    write_gates: Vec<Tok>,
     unsynced: Unsynced,
     /// Blocks and records of this request that the next fence must cover.
-    pub(super) fences: Fences<T>,
+    pub(super) fences: Fences,
     /// Ends of records that are not fenced yet.
-    loose: Option<T>,
+    loose: Option<Tok>,
     /// Completion after which the header durably states that the cache is in use. No slot is
     /// written before, because after a clean shutdown all data is certain, and a block torn by a
     /// crash would be taken for damage.
-    pub(super) noted: T,
+    pub(super) noted: Tok,
     /// The highest sequence number given to a record.
     pub(super) seq: u64,
     /// The highest sequence number whose data was synced.
@@ -73,18 +72,18 @@ pub(super) struct CachePcm<T, P: Store> {
     pub(super) synced_marks: u64,
 }
 
-impl<T: Token, P: Store> CachePcm<T, P> {
-    pub(super) fn new(pcm: Leveled<T, P>, layout: CacheLayout) -> CachePcm<T, P> {
+impl<P: Store> CachePcm<P> {
+    pub(super) fn new(pcm: Leveled<P>, layout: CacheLayout) -> CachePcm<P> {
         CachePcm {
             fences: Fences::new(),
             pcm,
             layout,
             reuse: VecDeque::new(),
             queued: 0,
-            write_gates: vec![T::default(); to_usize(layout.slots)],
+            write_gates: vec![Tok::default(); to_usize(layout.slots)],
             unsynced: Unsynced::default(),
             loose: None,
-            noted: T::default(),
+            noted: Tok::default(),
             seq: 0,
             synced: 0,
             mark: 0,
@@ -102,7 +101,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Returns the completion after which `slot` may be written, which was just taken from a free
     /// list of `free` slots, the slot included.
     #[inline]
-    pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: CacheSlot, free: u32) -> T {
+    pub(super) fn usable(&mut self, sink: &mut Sink, slot: CacheSlot, free: u32) -> Tok {
         let gate = self.next_gate(sink, free);
         self.write_gates[to_usize(slot.0)] = gate;
         gate
@@ -114,17 +113,12 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// It includes what the writes of these slots waited for. Such a write may not have begun: then
     /// the slot still holds an earlier block, which a power loss must find until the version that
     /// replaced it is durable.
-    pub(super) fn replaced_after<S: Sink<Tok = T>>(
-        &self,
-        sink: &mut S,
-        done: T,
-        replaced: &[CacheSlot],
-    ) -> T {
+    pub(super) fn replaced_after(&self, sink: &mut Sink, done: Tok, replaced: &[CacheSlot]) -> Tok {
         replaced.iter().fold(done, |after, slot| sink.join(after, self.write_gates[to_usize(slot.0)]))
     }
 
     #[inline]
-    fn next_gate<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
+    fn next_gate(&mut self, sink: &mut Sink, free: u32) -> Tok {
         if is_planted(CacheBug::UseNotedLate) {
             self.noted = sink.start();
         }
@@ -150,7 +144,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Frees a slot after `after`. Returns `false` if it has to wait for a sync first.
     #[inline]
-    pub(super) fn release(&mut self, slot: CacheSlot, after: T, same: bool) -> bool {
+    pub(super) fn release(&mut self, slot: CacheSlot, after: Tok, same: bool) -> bool {
         if self.volatile() && !is_planted(CacheBug::ReuseBeforeFlush) {
             self.unsynced.closed.push(slot);
             return false;
@@ -189,7 +183,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn forget_reuse(&mut self) {
         self.reuse.clear();
         self.queued = 0;
-        self.write_gates.fill(T::default());
+        self.write_gates.fill(Tok::default());
         self.unsynced = Unsynced::default();
         self.synced = 0;
         self.fences.forget_open();
@@ -198,14 +192,14 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Writes a block to a slot: the `valid` fragments of `block`, which contains all eight of them
     /// if it has bytes. The block is not durable before [`CachePcm::fence`].
-    pub(super) fn write_block<S: Sink<Tok = T>>(
+    pub(super) fn write_block(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         fragments: BlockFragments,
         block: WriteData<'_>,
         cause: Cause,
-        after: T,
+        after: Tok,
     ) -> Result<()> {
         let BlockFragments { lbn, valid } = fragments;
         let at = self.layout.data(slot);
@@ -224,14 +218,14 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Overwrites fragments of a block in place. `fragments` are those that it has. `block` holds its
     /// contents, as far as bytes are held.
-    pub(super) fn write_over<S: Sink<Tok = T>>(
+    pub(super) fn write_over(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         fragments: BlockFragments,
         new: SpanData<'_>,
         block: &mut [u8],
-        after: T,
+        after: Tok,
     ) -> Result<()> {
         let BlockFragments { lbn, valid: old } = fragments;
         let SpanData { span, data } = new;
@@ -252,14 +246,14 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.write_record(sink, slot, lbn, valid, whole, after)
     }
 
-    fn write_record<S: Sink<Tok = T>>(
+    fn write_record(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         lbn: Lbn,
         valid: u8,
         block: WriteData<'_>,
-        after: T,
+        after: Tok,
     ) -> Result<()> {
         self.seq += 1;
         if P::STORES_BYTES {
@@ -275,12 +269,12 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     }
 
     /// Writes all copies of a record. They are not durable before [`CachePcm::fence`].
-    pub(super) fn put_record<S: Sink<Tok = T>>(
+    pub(super) fn put_record(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         record: &Record,
-        after: T,
+        after: Tok,
     ) -> Result<()> {
         for place in self.layout.places(slot) {
             let (at, bytes) = (self.layout.record(place), record.bytes(place));
@@ -292,51 +286,46 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Fences all data written since the last fence. Returns the completion, or `None` if nothing
     /// was written.
-    pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
+    pub(super) fn fence(&mut self, sink: &mut Sink) -> Option<Tok> {
         self.fences.close(&mut self.pcm, sink, CacheBug::RecordNotFenced)
     }
 
     /// Returns the completion of all fences so far.
-    pub(super) fn fenced(&self) -> T {
+    pub(super) fn fenced(&self) -> Tok {
         self.fences.done()
     }
 
-    pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+    pub(super) fn fence_after(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         self.fences.after(&mut self.pcm, sink, after)
     }
 
     /// Marks the record of a slot as ended, after `after`.
     #[inline]
-    pub(super) fn end_record<S: Sink<Tok = T>>(
+    pub(super) fn end_record(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         end: RecordEnd,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let record = if P::STORES_BYTES { self.record(slot)? } else { None };
         self.close_record(sink, slot, record.as_ref().map(|r| (r, end)), after)
     }
 
     /// Clears a record that is not valid: its block is torn, or it is an older version of a cached
     /// block.
-    pub(super) fn wipe_record<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        slot: CacheSlot,
-        after: T,
-    ) -> Result<T> {
+    pub(super) fn wipe_record(&mut self, sink: &mut Sink, slot: CacheSlot, after: Tok) -> Result<Tok> {
         self.close_record(sink, slot, None, after)
     }
 
     /// Writes the last word of a record: the reason of its end, or zero.
-    pub(super) fn close_record<S: Sink<Tok = T>>(
+    pub(super) fn close_record(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         record: Option<(&Record, RecordEnd)>,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         // A head that says "halted" vouches for the records as they were then.
         let after = sink.join(after, self.noted);
         let mut tok = after;
@@ -352,7 +341,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Makes the ends of all records durable, and waits for `after` too. Ends that an earlier fence
     /// already covers count as well.
-    pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+    pub(super) fn settle(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         match self.loose.take() {
             Some(loose) if !is_planted(CacheBug::RecordNotSettled) => {
                 let both = sink.join(loose, after);
@@ -365,15 +354,15 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Reads fragments of a slot from fragment `first` on.
     #[inline]
-    pub(super) fn read<S: Sink<Tok = T>>(
+    pub(super) fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         first: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let at = self.layout.data(slot) + u64::from(first * FRAGMENT);
         self.pcm.read(sink, at, into, cause, after)
     }
@@ -407,7 +396,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     }
 
     /// Syncs the PCM. Returns the slots that may be reused now.
-    pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<CacheSlot>> {
+    pub(super) fn sync(&mut self, sink: &mut Sink) -> Result<Vec<CacheSlot>> {
         self.pcm.flush(sink)?;
         self.synced = self.seq;
         self.set_synced_mark(sink)?;
@@ -424,6 +413,6 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Returns the DRAM that it uses, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
-        to_u64(self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced() * size_of::<CacheSlot>())
+        to_u64(self.reuse.capacity() * size_of::<(u32, Tok)>() + self.unsynced() * size_of::<CacheSlot>())
     }
 }

@@ -5,14 +5,14 @@ use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
 use super::layer::Cache;
 use frit_core::convert::{bounded_u32, to_usize};
-use frit_core::{BlockDevice, RequestIntent, SECTOR_BYTES, Sector, Sink};
+use frit_core::{BlockDevice, RequestIntent, SECTOR_BYTES, Sector};
 use frit_media::Store;
 
 /// Longest request, in bytes, that is looked up. A longer one occupies its caller for long in any
 /// case, so it always counts as slow.
 const LOOKUP_BYTES_MAX: u64 = 1 << 20;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Returns `true` if a request would have to wait for the disk now. It is always `false` if
     /// accesses are not deferred.
     pub(super) fn would_block_on(&self, what: RequestIntent, at: Sector, sectors: u64) -> bool {

@@ -15,13 +15,13 @@ use crate::tokens::join_into;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, BlockingAccess, Cause, Error, MediumKind, Op, ReadTarget, Result, Sink, WriteData,
+    BlockDevice, BlockingAccess, Cause, Error, MediumKind, Op, ReadTarget, Result, Sink, Tok, WriteData,
 };
 use frit_media::Store;
 use std::ops::Range;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
-    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         self.health.writable()?;
         let bypass = self.config.bypass_bytes;
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
@@ -67,7 +67,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Returns `true` if a direct write may bypass the cache for this block: it is not cached, or
     /// was clean and is dropped.
-    fn drop_for_direct(&mut self, sink: &mut S, lbn: Lbn) -> Result<bool> {
+    fn drop_for_direct(&mut self, sink: &mut Sink, lbn: Lbn) -> Result<bool> {
         let Some(slot) = self.dir.get(lbn) else { return Ok(true) };
         if !self.may_bypass(slot) {
             return Ok(false);
@@ -84,7 +84,13 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Writes a part of a request directly to the disk. The removal of the records of these blocks
     /// is made durable before, so that a recovery cannot restore an old version over the new data
     /// on the disk.
-    fn write_direct(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, run: &Range<u32>) -> Result<()> {
+    fn write_direct(
+        &mut self,
+        sink: &mut Sink,
+        at: u64,
+        data: WriteData<'_>,
+        run: &Range<u32>,
+    ) -> Result<()> {
         if run.is_empty() {
             return Ok(());
         }
@@ -113,12 +119,12 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Notes a write that the disk has acknowledged and that the next flush must cover.
-    pub(super) fn note_unflushed(&mut self, sink: &mut S, tok: S::Tok) {
+    pub(super) fn note_unflushed(&mut self, sink: &mut Sink, tok: Tok) {
         join_into(sink, &mut self.unflushed, tok);
     }
 
     /// Writes a request to the disk as well, after it is durable in the cache.
-    fn write_through(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    fn write_through(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let after = self.space.fenced();
         if self.deferred_io.on() {
             return self.defer_write_through(sink, at, data, after);
@@ -128,7 +134,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             Err(e) => {
                 // The cache holds the data, dirty and durable: the request succeeds, and the write
                 // to the disk is repeated later.
-                drop(self.check_disk::<S::Tok>(Err(e)));
+                drop(self.check_disk::<Tok>(Err(e)));
                 self.take_disk_error();
                 return Ok(());
             }
@@ -156,10 +162,10 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// caller has written to the disk.
     fn defer_write_through(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         let len = data.len();
         self.disk.emit_deferred(sink, Op::DiskWrite, at, u64::from(len), Cause::Host, after)?;
@@ -173,7 +179,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Writes a part of a block into the cache.
     pub(super) fn write_cached(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: BlockSpan,
         data: WriteData<'_>,
         access: &CacheAccess,
@@ -201,12 +207,12 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     fn put_new(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: BlockSpan,
         data: WriteData<'_>,
         access: &CacheAccess,
         slot: CacheSlot,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         self.policy.miss(access);
         let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
@@ -221,12 +227,12 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// overwrite.
     fn put_over(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         new: SpanData<'_>,
         access: &CacheAccess,
         from: CacheSlot,
         to: CacheSlot,
-        mut after: S::Tok,
+        mut after: Tok,
     ) -> Result<()> {
         let span = new.span;
         let old = self.dir.valid(from);
@@ -262,11 +268,11 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// buffer.
     fn put(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: CacheSlot,
         fragments: BlockFragments,
         new: SpanData<'_>,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         let SpanData { span, data } = new;
         if span.mask() == 0xFF {
@@ -284,7 +290,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Overwrites a block in place, as the paper does.
     fn write_in_place(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: BlockSpan,
         data: WriteData<'_>,
         access: &CacheAccess,
@@ -311,12 +317,12 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// returns the completion of the read.
     pub(super) fn fetch(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lbn: Lbn,
         slot: CacheSlot,
         wanted: u8,
         cause: Cause,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let start = sink.start();
         let mut done = start;
         for run in runs(wanted) {
@@ -360,7 +366,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Makes the data of the request durable with a fence, and then ends the records of earlier
     /// versions.
-    pub(super) fn commit(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn commit(&mut self, sink: &mut Sink) -> Result<()> {
         let Some(done) = self.space.fence(sink) else { return Ok(()) };
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);

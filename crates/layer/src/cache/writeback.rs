@@ -11,10 +11,10 @@ use crate::record::RecordEnd;
 use crate::tokens::join_into;
 use frit_core::convert::floor_u32;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Result, Sink};
+use frit_core::{BlockDevice, Cause, Result, Sink, Tok};
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Begins the writeback of a block: it stays readable and cannot be chosen as a victim again.
     pub(super) fn begin_writeback(&mut self, v: Victim, leaves: bool) {
         self.pin(v.slot, leaves);
@@ -37,7 +37,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Notes a write to the disk for which the blocks in flight wait.
-    pub(super) fn wait_for_write(&mut self, sink: &mut S, tok: S::Tok) {
+    pub(super) fn wait_for_write(&mut self, sink: &mut Sink, tok: Tok) {
         self.in_flight.flush = true;
         join_into(sink, &mut self.in_flight.written, tok);
     }
@@ -49,7 +49,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Flushes the disk and completes all writebacks: the slots of evicted blocks are freed, all
     /// other blocks become clean. Returns the completion.
-    pub(super) fn complete_writebacks(&mut self, sink: &mut S) -> Result<S::Tok> {
+    pub(super) fn complete_writebacks(&mut self, sink: &mut Sink) -> Result<Tok> {
         let mut done = match self.in_flight.written {
             Some(w) => w,
             None => sink.start(),
@@ -66,12 +66,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Completes the writebacks of blocks that are durable on the disk after `done`.
-    pub(super) fn complete_blocks(
-        &mut self,
-        sink: &mut S,
-        blocks: Vec<Victim>,
-        done: S::Tok,
-    ) -> Result<S::Tok> {
+    pub(super) fn complete_blocks(&mut self, sink: &mut Sink, blocks: Vec<Victim>, done: Tok) -> Result<Tok> {
         // The flush that covers an evicted clean block may be an earlier one.
         let done = if is_planted(CacheBug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
         // The removal of records of earlier versions must be durable before the records of the last
@@ -119,7 +114,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Frees a slot for reuse after `after`.
-    pub(super) fn give_back(&mut self, slot: CacheSlot, after: S::Tok, same: bool) {
+    pub(super) fn give_back(&mut self, slot: CacheSlot, after: Tok, same: bool) {
         if self.space.release(slot, after, same) {
             self.dir.free(slot);
         }
@@ -127,7 +122,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Flushes the disk after `after`, unless the configuration counts acknowledged data as
     /// durable.
-    pub(super) fn flush_disk(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn flush_disk(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         if self.config.disk_flush == DiskFlush::Never {
             self.unflushed = None;
             return Ok(after);

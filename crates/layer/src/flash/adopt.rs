@@ -3,14 +3,13 @@
 
 use super::BlockUse;
 use super::space::{Flash, NandStream, OpenBlock};
-use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, WriteData};
 use frit_media::{ExpectedPage, Spare, Store};
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Adopts a page that the map names. With `look`, the page's spare area must agree.
     pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16, look: bool) -> Result<()> {
         let damaged = |what: String| self.corrupt(ppn, what);
@@ -91,7 +90,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Pads the next page of each partly written block, since a crash may have interrupted its
     /// program. Called after all pages were adopted. Returns the number of padded pages.
-    pub(crate) fn pad_partial_blocks<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+    pub(crate) fn pad_partial_blocks(&mut self, sink: &mut Sink) -> Result<u32> {
         let mut padded = 0;
         for b in 0..self.blocks.count() {
             let next = self.nand.next_page(BlockId(b));

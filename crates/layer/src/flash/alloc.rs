@@ -2,22 +2,21 @@
 
 use super::space::{Flash, ForwardMap, NandStream, OpenBlock};
 use super::{BlockUse, GcPolicy, WearPolicy};
-use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store};
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Writes a whole host page into `unit`, with garbage collection if the unit has no free block.
     /// The caller invalidates the old page and updates the map.
-    pub(crate) fn write<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn write<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
-        page: PageWrite<'_, T>,
-    ) -> Result<(Ppn, T)> {
+        page: PageWrite<'_>,
+    ) -> Result<(Ppn, Tok)> {
         self.writable()?;
         loop {
             let page = PageWrite { stream: self.stream_of(sink, map, page.unit, page.stream)?, ..page };
@@ -38,9 +37,9 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Frees a block if a write into the stream would have to open one of the reserve.
     #[inline]
-    pub(super) fn reserve_block<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn reserve_block<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         stream: NandStream,
@@ -64,11 +63,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Programs a page at the next position of its stream. A failed program dooms the block, and
     /// the page is programmed into another one.
     #[inline]
-    pub(crate) fn program<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        page: PageWrite<'_, T>,
-    ) -> Result<(Ppn, T)> {
+    pub(crate) fn program(&mut self, sink: &mut Sink, page: PageWrite<'_>) -> Result<(Ppn, Tok)> {
         loop {
             if let Some(done) = self.try_program(sink, page)? {
                 return Ok(done);
@@ -78,11 +73,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Tries once to program a page. `None` if the program failed.
     #[inline]
-    fn try_program<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        page: PageWrite<'_, T>,
-    ) -> Result<Option<(Ppn, T)>> {
+    fn try_program(&mut self, sink: &mut Sink, page: PageWrite<'_>) -> Result<Option<(Ppn, Tok)>> {
         let ppn = self.next_page(sink, page.unit, page.stream)?;
         let spare = Spare { lpn: page.lpn.0, seq: self.next_seq() };
         // Crash safety: see `Flash::named`.
@@ -115,12 +106,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Next page of a stream. Opens a block when the last one is full.
     #[inline]
-    pub(super) fn next_page<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-        stream: NandStream,
-    ) -> Result<Ppn> {
+    pub(super) fn next_page(&mut self, sink: &mut Sink, unit: u32, stream: NandStream) -> Result<Ppn> {
         let programmed = self.unit_pages;
         let slot = &mut self.units[to_usize(unit)].open[stream.idx()];
         let open = match slot {
@@ -143,7 +129,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Seals the full block of a stream and opens a free one.
-    fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: NandStream) -> Result<()> {
+    fn open_block(&mut self, sink: &mut Sink, unit: u32, stream: NandStream) -> Result<()> {
         self.close(unit, stream);
         let u = &mut self.units[to_usize(unit)];
         // Garbage collection fills blocks left open by a crash before it takes a free block.
@@ -181,12 +167,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Takes a free block, and erases it again if a crash may have interrupted its erase.
-    pub(super) fn alloc_block<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-        stream: NandStream,
-    ) -> Result<u32> {
+    pub(super) fn alloc_block(&mut self, sink: &mut Sink, unit: u32, stream: NandStream) -> Result<u32> {
         loop {
             if stream == NandStream::Slc
                 && self.units[to_usize(unit)].slc.free.is_empty()
@@ -280,11 +261,11 @@ impl<T: Token, N: Store> Flash<T, N> {
 
 /// Request to program a page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PageWrite<'a, T> {
+pub(crate) struct PageWrite<'a> {
     pub(crate) lpn: Lpn,
     pub(crate) unit: u32,
     pub(crate) stream: NandStream,
     pub(crate) data: WriteData<'a>,
     pub(crate) cause: Cause,
-    pub(crate) after: T,
+    pub(crate) after: Tok,
 }

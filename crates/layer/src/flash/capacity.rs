@@ -16,7 +16,7 @@ pub(crate) fn page_capacity<N: Store>(
     over_provisioning: f64,
     survives: bool,
 ) -> Result<u32> {
-    let usable = Flash::<(), N>::usable_pages_per_unit(nand, survives);
+    let usable = Flash::<N>::usable_pages_per_unit(nand, survives);
     pages_of(nand.geometry(), usable, capacity, over_provisioning, survives.into())
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn nominal_capacity(
     needs: impl Into<SpareNeeds>,
 ) -> Result<u32> {
     let needs = needs.into();
-    let usable = Flash::<(), frit_media::NoStore>::nominal_pages_per_unit(g, needs);
+    let usable = Flash::<frit_media::NoStore>::nominal_pages_per_unit(g, needs);
     pages_of(g, usable, capacity, over_provisioning, needs)
 }
 

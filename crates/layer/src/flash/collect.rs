@@ -4,23 +4,22 @@
 use super::pacing::{IdleCopies, PaceState, PacingPolicy};
 use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use super::{BlockUse, GcPolicy, WearPolicy};
-use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Progress, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Progress, Result, Sink, Tok};
 use frit_media::{ExpectedPage, Spare, Store};
 
 /// Time after which background work that leaves busy units alone looks at them again: a part of a
 /// program.
 const BUSY_UNITS_LATER: Nanos = Nanos(100_000);
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Pays for `pages` pages written into `unit`, with the copies that are due by the pacing policy.
     #[inline]
-    pub(crate) fn collect_on_write<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn collect_on_write<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         pages: u32,
@@ -35,13 +34,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.pay(sink, map, unit, pages)
     }
 
-    fn pay<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-        pages: u32,
-    ) -> Result<()> {
+    fn pay<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32, pages: u32) -> Result<()> {
         if self.shrink_cache(sink, unit)? && self.units[to_usize(unit)].victim.is_none() {
             return Ok(());
         }
@@ -66,7 +59,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// State of a unit with a victim, for the pacing policy.
-    fn pace_state(&self, unit: u32, v: GcVictim<T>) -> PaceState {
+    fn pace_state(&self, unit: u32, v: GcVictim) -> PaceState {
         let u = &self.units[to_usize(unit)];
         PaceState {
             valid: v.valid,
@@ -79,9 +72,9 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Frees blocks in a unit so that the given number of pages can be written without garbage
     /// collection.
-    pub(crate) fn reserve<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn reserve<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         stream: NandStream,
@@ -97,9 +90,9 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Collects garbage until the unit has a free block for the host.
     #[cold]
-    pub(super) fn collect_until_free<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn collect_until_free<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
     ) -> Result<()> {
@@ -139,12 +132,12 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Collects garbage in idle time: about `budget` copies, with the units in round-robin order.
-    pub(crate) fn step<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn step<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         budget: u32,
-    ) -> Result<Progress<T>> {
+    ) -> Result<Progress> {
         let (copies, wait_for_idle) = match self.config.pacing.in_background(budget.max(1)) {
             IdleCopies::InTurn(copies) => (copies, false),
             IdleCopies::InIdleUnits(copies) => (copies, true),
@@ -159,13 +152,13 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Makes copies in all idle units that have a victim or need one, from `first` on.
-    fn collect_in_idle_units<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn collect_in_idle_units<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         first: u32,
         copies: u32,
-    ) -> Result<Progress<T>> {
+    ) -> Result<Progress> {
         let n = count_u32(self.units.len());
         let mut begun = None;
         for unit in (first..n).chain(0..first) {
@@ -184,13 +177,13 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Makes at most `copies` copies in a unit, and finishes its victim if that is empty. Returns a
     /// token that is done when the copies of the victim are.
-    fn collect_in_background<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn collect_in_background<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         copies: u32,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         if self.units[to_usize(unit)].victim.is_none() {
             self.finish_gathered(sink, map, unit)?;
         }
@@ -213,7 +206,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Returns `true` if a unit has a victim, or is below the high threshold and another one was found.
-    fn has_idle_work<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> bool {
+    fn has_idle_work<M: ForwardMap>(&mut self, map: &M, unit: u32) -> bool {
         let u = &self.units[to_usize(unit)];
         let begun = u.victim.is_some() || !u.retiring.is_empty();
         let free = u.free.len() + u.awaiting_flush.len();
@@ -224,7 +217,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Next unit in round-robin order that is below the high threshold and has a victim. After a
     /// search without result, no further search is made until a block is taken from a pool.
-    fn next_unit_to_collect<M: ForwardMap<T>>(&mut self, map: &M) -> Option<u32> {
+    fn next_unit_to_collect<M: ForwardMap>(&mut self, map: &M) -> Option<u32> {
         if !self.idle_work_pending {
             return None;
         }
@@ -240,7 +233,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Victim of a unit: the current one, otherwise a retiring block, otherwise the policy's choice.
-    pub(super) fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<GcVictim<T>> {
+    pub(super) fn victim<M: ForwardMap>(&mut self, map: &M, unit: u32) -> Option<GcVictim> {
         if let Some(v) = self.units[to_usize(unit)].victim {
             return Some(v);
         }
@@ -266,7 +259,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Makes the oldest block of a dynamic cache the victim; see [`Flash::take_cached`].
-    fn cached_victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32, any: bool) -> Option<GcVictim<T>> {
+    fn cached_victim<M: ForwardMap>(&mut self, map: &M, unit: u32, any: bool) -> Option<GcVictim> {
         let block = self.take_cached(unit, any)?;
         let retiring = self.blocks.state(block) == BlockUse::Retiring;
         let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
@@ -274,11 +267,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         Some(self.start_victim(unit, block, Cause::Destage, retiring))
     }
 
-    fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> GcVictim<T> {
+    fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> GcVictim {
         self.blocks.set_state(block, BlockUse::Victim);
         let valid = u32::from(self.blocks.valid(block));
         let gain = if retiring { 0 } else { self.blocks.pages_per_block() - valid };
-        let v = GcVictim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
+        let v = GcVictim { block, cursor: 0, valid, gain, cause, retiring, done: Tok::default() };
         let u = &mut self.units[to_usize(unit)];
         u.victim = Some(v);
         self.config.pacing.started(&mut u.pace);
@@ -288,9 +281,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Moves the next valid pages of the victim, as many as one command reads. Returns their
     /// number, 0 if there is none left.
     #[inline]
-    pub(super) fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn move_next<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
     ) -> Result<u32> {
@@ -302,12 +295,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Moves the next valid page of the victim. Returns `false` if there is none left.
     #[inline]
-    fn move_next_page<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-    ) -> Result<bool> {
+    fn move_next_page<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32) -> Result<bool> {
         let Some(v) = self.units[to_usize(unit)].victim else { return Ok(false) };
         let base = self.nand.geometry().ppn(BlockId(v.block), 0).idx();
         let pages = to_usize(self.blocks.pages_per_block());
@@ -359,23 +347,23 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Sequence number of the copy of a page; `None` for a new one.
-    pub(super) fn sequence_of_copy<M: ForwardMap<T>>(&self, map: &M, from: Ppn) -> Result<Option<u64>> {
+    pub(super) fn sequence_of_copy<M: ForwardMap>(&self, map: &M, from: Ppn) -> Result<Option<u64>> {
         if !map.keeps_versions() { Ok(None) } else { Ok(self.nand.spare(from)?.map(|spare| spare.seq)) }
     }
 
     /// Copies a page within its unit, by copyback inside the plane or over the bus. Returns the new
     /// place, the sequence number there, and the token of the program.
     #[allow(clippy::too_many_arguments)]
-    fn copy<S: Sink<Tok = T>>(
+    fn copy(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
         (from, lpn): (Ppn, Lpn),
         seq: Option<u64>,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: T,
-    ) -> Result<(Ppn, u64, T)> {
+        after: Tok,
+    ) -> Result<(Ppn, u64, Tok)> {
         let stream = self.gc_stream(unit);
         loop {
             let to = self.next_page(sink, unit, stream)?;
@@ -411,26 +399,21 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Finishes an empty victim: erases it, holds it back until the next flush, or retires it.
-    fn finish<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-    ) -> Result<T> {
+    fn finish<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32) -> Result<Tok> {
         match self.units[to_usize(unit)].victim.take() {
             Some(v) => self.finish_victim(sink, map, unit, v),
-            None => Ok(T::default()),
+            None => Ok(Tok::default()),
         }
     }
 
     /// Finishes an empty block that was a victim; see [`Flash::finish`].
-    pub(super) fn finish_victim<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn finish_victim<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
-        v: GcVictim<T>,
-    ) -> Result<T> {
+        v: GcVictim,
+    ) -> Result<Tok> {
         debug_assert_eq!(self.blocks.valid(v.block), 0);
         // Pages that were read out of this block must not be taken for those that are written there next.
         self.drop_overwritten(unit);
@@ -454,7 +437,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Erases an empty block after all its pages are durable elsewhere, and returns it to the pool;
     /// retires it if the erase fails.
-    fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: GcVictim<T>) -> Result<T> {
+    fn erase(&mut self, sink: &mut Sink, unit: u32, v: GcVictim) -> Result<Tok> {
         let moved = if is_planted(FlashBug::EraseBeforeMoved) { sink.start() } else { v.done };
         let after = match self.freed.get(to_usize(v.block)) {
             Some(&freed) if !is_planted(FlashBug::EraseBeforeFreed) => sink.join(moved, freed),
@@ -474,7 +457,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 let u = &mut self.units[to_usize(unit)];
                 if self.blocks.is_slc(v.block) { &mut u.slc.free } else { &mut u.free }.push_back(v.block);
                 if let Some(freed) = self.freed.get_mut(to_usize(v.block)) {
-                    *freed = T::default();
+                    *freed = Tok::default();
                 }
                 self.relocate(unit);
                 Ok(done)
@@ -505,11 +488,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Flushes data and map, and erases the blocks that were held back until then.
-    pub(crate) fn make_durable<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-    ) -> Result<()> {
+    pub(crate) fn make_durable<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M) -> Result<()> {
         if !is_planted(FlashBug::FlushOneMedium) {
             self.nand.sync()?;
         }
@@ -544,7 +523,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 }
 
 /// Low bits of the sequence number that a page must have, which is to be copied with `seq`.
-pub(super) fn tag_of<T: Token, M: ForwardMap<T>>(map: &M, lpn: Lpn, seq: &Result<Option<u64>>) -> u16 {
+pub(super) fn tag_of<M: ForwardMap>(map: &M, lpn: Lpn, seq: &Result<Option<u64>>) -> u16 {
     match seq {
         Ok(Some(seq)) if !map.knows_version(lpn) => low_u16(*seq),
         _ => map.tag(lpn),

@@ -8,11 +8,10 @@
 use super::BlockUse;
 use super::space::{Flash, NandStream};
 use super::{GcPolicy, WearPolicy};
-use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Result, Sink, Tok};
 use frit_media::Store;
 
 /// Size of the cache of a unit.
@@ -24,7 +23,7 @@ pub(crate) struct DynamicSlc {
     pub(crate) most_blocks: u32,
 }
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Lets the cache take blocks of the common pool.
     pub(crate) fn make_cache_dynamic(&mut self, size: DynamicSlc) {
         self.dynamic_slc = Some(size);
@@ -82,14 +81,14 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Erases a block and sets its mode.
-    pub(super) fn erase_as<S: Sink<Tok = T>>(
+    pub(super) fn erase_as(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         one_bit: bool,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         if self.dynamic_slc.is_none() {
             return self.nand.erase(sink, BlockId(block), cause, after);
         }
@@ -100,12 +99,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Moves a free block into the pool of the cache, or out of it, by an erase. Returns `false` if there
     /// is none; a block whose erase fails is retired.
-    pub(super) fn change_mode<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-        one_bit: bool,
-    ) -> Result<bool> {
+    pub(super) fn change_mode(&mut self, sink: &mut Sink, unit: u32, one_bit: bool) -> Result<bool> {
         let u = &mut self.units[to_usize(unit)];
         let nand = &self.nand;
         let erases = |b: u32| nand.erases(BlockId(b));
@@ -130,7 +124,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Gives free blocks of the cache back while a unit has no others to spare. Returns `true` if any was.
-    pub(super) fn shrink_cache<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<bool> {
+    pub(super) fn shrink_cache(&mut self, sink: &mut Sink, unit: u32) -> Result<bool> {
         if self.dynamic_slc.is_none() {
             return Ok(false);
         }

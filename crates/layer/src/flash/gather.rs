@@ -7,11 +7,10 @@
 
 use super::collect::tag_of;
 use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
-use crate::Token;
 use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, PAGE_NONE, Ppn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Lpn, PAGE_NONE, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{ExpectedPage, Spare, Store, Transfer};
 
 /// A page that was read out of a victim.
@@ -31,34 +30,34 @@ impl GatheredPage {
 
 /// Pages of a unit that wait for a program.
 #[derive(Clone, Debug)]
-pub(super) struct Gather<T> {
+pub(super) struct Gather {
     pages: Vec<GatheredPage>,
     /// Contents of the pages, a page each. Empty if the store holds no bytes.
     bytes: Vec<u8>,
     /// Token that is done when all pages are read.
-    read: T,
+    read: Tok,
     /// Victims whose pages are all read, and some of them not yet programmed.
-    pub(super) drained: Vec<GcVictim<T>>,
+    pub(super) drained: Vec<GcVictim>,
     /// Placement handle of the pages.
     handle: u8,
 }
 
-impl<T: Default> Default for Gather<T> {
-    fn default() -> Gather<T> {
-        Gather { pages: Vec::new(), bytes: Vec::new(), read: T::default(), drained: Vec::new(), handle: 0 }
+impl Default for Gather {
+    fn default() -> Gather {
+        Gather { pages: Vec::new(), bytes: Vec::new(), read: Tok::default(), drained: Vec::new(), handle: 0 }
     }
 }
 
-impl<T: Copy> Gather<T> {
+impl Gather {
     /// Token that is done when all pages are read.
-    pub(super) fn read(&self) -> T {
+    pub(super) fn read(&self) -> Tok {
         self.read
     }
 }
 
 /// A program unit of host data.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnitWrite<'a, T> {
+pub(crate) struct UnitWrite<'a> {
     /// Logical page at each position; [`PAGE_NONE`] for padding.
     pub(crate) lpns: &'a [u32],
     pub(crate) unit: u32,
@@ -66,28 +65,28 @@ pub(crate) struct UnitWrite<'a, T> {
     pub(crate) data: WriteData<'a>,
     pub(crate) transfer: Transfer,
     pub(crate) cause: Cause,
-    pub(crate) after: T,
+    pub(crate) after: Tok,
 }
 
 /// A program unit that was programmed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProgrammedUnit<T> {
+pub(crate) struct ProgrammedUnit {
     /// Its first page.
     pub(crate) first: Ppn,
     /// Token that completes when it is programmed.
-    pub(crate) done: T,
+    pub(crate) done: Tok,
 }
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Writes a program unit of host data into a unit, with garbage collection if the unit has no
     /// free block. The sequence numbers of its pages are in [`Flash::unit_spares`] afterwards. The
     /// caller invalidates the old pages and updates the map.
-    pub(crate) fn write_unit<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn write_unit<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
-        write: UnitWrite<'_, T>,
-    ) -> Result<ProgrammedUnit<T>> {
+        write: UnitWrite<'_>,
+    ) -> Result<ProgrammedUnit> {
         self.writable()?;
         loop {
             let write = UnitWrite { stream: self.stream_of(sink, map, write.unit, write.stream)?, ..write };
@@ -108,11 +107,11 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Programs a program unit into the stream of garbage collection, which may use the reserve.
-    pub(crate) fn program_reserved<S: Sink<Tok = T>>(
+    pub(crate) fn program_reserved(
         &mut self,
-        sink: &mut S,
-        write: UnitWrite<'_, T>,
-    ) -> Result<ProgrammedUnit<T>> {
+        sink: &mut Sink,
+        write: UnitWrite<'_>,
+    ) -> Result<ProgrammedUnit> {
         self.writable()?;
         loop {
             if let Some(done) = self.try_program_unit(sink, write)? {
@@ -127,11 +126,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Tries once to program a program unit. `None` if the program failed.
-    fn try_program_unit<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        write: UnitWrite<'_, T>,
-    ) -> Result<Option<ProgrammedUnit<T>>> {
+    fn try_program_unit(&mut self, sink: &mut Sink, write: UnitWrite<'_>) -> Result<Option<ProgrammedUnit>> {
         let first = self.next_page(sink, write.unit, write.stream)?;
         self.align_seq(self.unit_pages);
         let mut spares = std::mem::take(&mut self.unit_spares);
@@ -163,7 +158,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Returns the token for which the program of a page waits, for crash safety.
     #[inline]
-    pub(super) fn order_after<S: Sink<Tok = T>>(&self, sink: &mut S, first: Ppn, after: T) -> T {
+    pub(super) fn order_after(&self, sink: &mut Sink, first: Ppn, after: Tok) -> Tok {
         let after = sink.join(after, self.in_use);
         if !self.begins(first) {
             return after;
@@ -179,9 +174,9 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Reads the valid pages of the next program unit of the victim. Returns their number, 0 if none
     /// is left.
-    pub(super) fn gather_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn gather_next<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
     ) -> Result<u32> {
@@ -208,9 +203,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Programs what was gathered, if it has another placement handle than the data of a victim.
-    fn gather_for_handle<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn gather_for_handle<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         block: u32,
@@ -224,9 +219,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Reads valid pages of one program unit of the victim, or moves them by copyback.
-    fn gather_run<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn gather_run<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         pages: &[Ppn],
@@ -255,8 +250,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Adds a page that was read to those that wait for a program, and returns the token for which
     /// its copy waits. An unreadable page is marked as lost, so that it does not block the move of
     /// others.
-    fn gather_page<M: ForwardMap<T>>(&mut self, map: &mut M, unit: u32, from: Ppn) -> Result<T> {
-        let Some(lpn) = self.lpn_of(from) else { return Ok(T::default()) };
+    fn gather_page<M: ForwardMap>(&mut self, map: &mut M, unit: u32, from: Ppn) -> Result<Tok> {
+        let Some(lpn) = self.lpn_of(from) else { return Ok(Tok::default()) };
         let page = to_usize(self.nand.geometry().page_bytes);
         let seq = self.sequence_of_copy(map, from);
         let expect = self.expected(from, || tag_of(map, lpn, &seq));
@@ -282,12 +277,12 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
             Err(e) => return Err(e),
         }
-        Ok(T::default())
+        Ok(Tok::default())
     }
 
     /// Retires the victim instead of erasing it, because one of its pages is lost and its record must
     /// stay.
-    pub(super) fn retire_if_lost<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) {
+    pub(super) fn retire_if_lost<M: ForwardMap>(&mut self, map: &M, unit: u32) {
         if let Some(v) = self.units[to_usize(unit)].victim.as_mut().filter(|_| map.retires_lost()) {
             v.retiring = true;
         }
@@ -303,9 +298,9 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Moves a program unit whose pages are all valid by copyback, if copyback is on and no page
     /// waits for a program.
-    fn copy_whole_unit<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn copy_whole_unit<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         pages: &[Ppn],
@@ -335,7 +330,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let mut spares = std::mem::take(&mut self.unit_spares);
             spares.clear();
             spares.extend(moved.iter().map(|p| p.spare(|| self.next_seq())));
-            let after = moved.iter().fold(T::default(), |t, p| sink.join(t, map.copy_after(p.lpn)));
+            let after = moved.iter().fold(Tok::default(), |t, p| sink.join(t, map.copy_after(p.lpn)));
             let after = self.order_after(sink, to, after);
             let copied = self.nand.copyback_unit(sink, pages[0], to, &spares, &expect, cause, after);
             self.unit_spares = spares;
@@ -356,12 +351,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Next position of garbage collection. The space becomes read-only if no block is left.
-    fn next_page_for_gc<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-        stream: NandStream,
-    ) -> Result<Ppn> {
+    fn next_page_for_gc(&mut self, sink: &mut Sink, unit: u32, stream: NandStream) -> Result<Ppn> {
         match self.next_page(sink, unit, stream) {
             Err(Error::NoSpace { .. }) => Err(self.out_of_blocks(unit)),
             next => next,
@@ -369,9 +359,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Programs the gathered pages. With `pad`, also if they do not fill a program unit.
-    pub(super) fn program_gathered<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn program_gathered<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         pad: bool,
@@ -401,13 +391,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.finish_drained(sink, map, unit)
     }
 
-    fn program_pages<S: Sink<Tok = T>>(
+    fn program_pages(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
-        gather: &Gather<T>,
+        gather: &Gather,
         cause: Cause,
-    ) -> Result<ProgrammedUnit<T>> {
+    ) -> Result<ProgrammedUnit> {
         let full = to_usize(self.unit_pages);
         let page = self.nand.geometry().page_bytes;
         let data = if N::STORES_BYTES {
@@ -434,20 +424,20 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Updates the tables for pages that were programmed from `to` on.
-    fn record_moved<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn record_moved<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         to: Ppn,
         pages: &[GatheredPage],
-        done: T,
+        done: Tok,
     ) -> Result<()> {
         if self.begins(to) {
             self.named = done;
         }
         // Tokens are joined once for all pages of a victim: a join is an entry in the engine.
-        let (mut all, mut of_block) = (T::default(), T::default());
+        let (mut all, mut of_block) = (Tok::default(), Tok::default());
         let mut i = 0;
         while let Some(&p) = pages.get(i) {
             self.leave(unit, p.from);
@@ -467,7 +457,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 v.done = sink.join(v.done, of_block);
             }
             all = sink.join(all, of_block);
-            of_block = T::default();
+            of_block = Tok::default();
         }
         self.record_named(sink, all);
         Ok(())
@@ -503,9 +493,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Finishes the drained victims that hold no valid page any more.
-    pub(super) fn finish_drained<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn finish_drained<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
     ) -> Result<()> {
@@ -522,9 +512,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Programs what was gathered, so that the drained victims become free: `true` if any did. A
     /// drained victim whose pages were not gathered, in tables that are wrong, stays; callers try again
     /// only after progress.
-    pub(super) fn finish_gathered<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn finish_gathered<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
     ) -> Result<bool> {

@@ -3,42 +3,41 @@
 
 use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use super::{BlockUse, GcPolicy};
-use crate::Token;
 use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store};
 
 /// Page that was programmed into a placed block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacedPage<T> {
+pub(crate) struct PlacedPage {
     pub(crate) ppn: Ppn,
     /// Sequence number in its spare area.
     pub(crate) seq: u64,
     /// Token that completes when the page is programmed.
-    pub(crate) done: T,
+    pub(crate) done: Tok,
 }
 
 /// Result of a copy of a page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Copied<T> {
+pub(crate) enum Copied {
     /// The copy is done with this token.
-    Page(T),
+    Page(Tok),
     /// The page is unreadable, and recorded as lost. Nothing was programmed.
     Lost,
     /// The program failed. The block takes no further pages.
     Failed,
 }
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Takes a free block for the layer above, from the unit with the most free blocks.
     ///
     /// # Errors
     /// `ReadOnly` if too many blocks went bad, `NoSpace` if none is free.
-    pub(crate) fn take_placed<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn take_placed<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         turn: u32,
     ) -> Result<u32> {
@@ -71,13 +70,13 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Programs a page as the next one of a placed block. `None` if the program failed: garbage
     /// collection then moves the pages of the block and retires it.
-    pub(crate) fn program_placed<S: Sink<Tok = T>>(
+    pub(crate) fn program_placed(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         lpn: Lpn,
-        (data, cause, after): (WriteData<'_>, Cause, T),
-    ) -> Result<Option<PlacedPage<T>>> {
+        (data, cause, after): (WriteData<'_>, Cause, Tok),
+    ) -> Result<Option<PlacedPage>> {
         let ppn = self.nand.geometry().ppn(BlockId(block), self.next_in(block));
         let spare = Spare { lpn: lpn.0, seq: self.next_seq() };
         let after = self.order_after(sink, ppn, after);
@@ -95,13 +94,13 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Copies a valid page to the next page of a placed block, and updates the map.
-    pub(crate) fn copy_placed<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn copy_placed<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         from: Ppn,
         block: u32,
-    ) -> Result<Copied<T>> {
+    ) -> Result<Copied> {
         let Some(lpn) = self.lpn_of(from) else { return Ok(Copied::Lost) };
         let copied = self.sequence_of_copy(map, from).and_then(|seq| {
             let seq = seq.unwrap_or_else(|| self.next_seq());
@@ -133,13 +132,13 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Copies the contents of a page to the next page of a block, which may be on another unit.
-    fn copy_into<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn copy_into<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &M,
         (from, lpn, seq): (Ppn, Lpn, u64),
         block: u32,
-    ) -> Result<(Ppn, T)> {
+    ) -> Result<(Ppn, Tok)> {
         let g = *self.nand.geometry();
         let to = g.ppn(BlockId(block), self.next_in(block));
         let spare = Spare { lpn: lpn.0, seq };
@@ -170,12 +169,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Programs the next page of a placed block with padding.
-    pub(crate) fn pad_placed<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        block: u32,
-        cause: Cause,
-    ) -> Result<()> {
+    pub(crate) fn pad_placed(&mut self, sink: &mut Sink, block: u32, cause: Cause) -> Result<()> {
         let ppn = self.nand.geometry().ppn(BlockId(block), self.next_in(block));
         let start = sink.start();
         let after = self.order_after(sink, ppn, start);
@@ -186,7 +180,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    fn record_placed(&mut self, ppn: Ppn, lpn: Lpn, done: T) {
+    fn record_placed(&mut self, ppn: Ppn, lpn: Lpn, done: Tok) {
         if self.begins(ppn) {
             // The program waits for `named`, so its token covers everything that `named` did.
             self.named = done;
@@ -196,12 +190,12 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Gives up a placed block. It is erased after `done` if it is empty. Otherwise it becomes a
     /// candidate for garbage collection.
-    pub(crate) fn give_up<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(crate) fn give_up<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         block: u32,
-        done: T,
+        done: Tok,
     ) -> Result<()> {
         if self.blocks.state(block) != BlockUse::Placed {
             return Ok(());

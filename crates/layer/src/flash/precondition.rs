@@ -3,7 +3,6 @@
 
 use super::gc::Gc;
 use super::space::Flash;
-use crate::Token;
 use frit_core::convert::low_u32;
 use frit_core::{Lpn, Ppn, Precondition, Result};
 use frit_media::Store;
@@ -15,7 +14,7 @@ use rand::{Rng, SeedableRng};
 /// garbage collection.
 const OPENED: usize = 2;
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Brings a new space of `pages` logical pages into a state at once. `placed` is called with each
     /// valid page, its place and its sequence number.
     ///

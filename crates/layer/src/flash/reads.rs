@@ -1,22 +1,21 @@
 //! Reads of valid pages.
 
 use super::Flash;
-use crate::Token;
-use frit_core::{Cause, Ppn, ReadTarget, Result, Sink};
+use frit_core::{Cause, Ppn, ReadTarget, Result, Sink, Tok};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Reads part of a valid page, whose version must match `tag`.
     #[inline]
-    pub(crate) fn read<S: Sink<Tok = T>>(
+    pub(crate) fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         offset: u32,
         into: ReadTarget<'_>,
         tag: u16,
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let expect = self.expected(ppn, || tag);
         let after = sink.start();
         self.nand.read_expected(sink, ppn, offset, into, expect, cause, after)
@@ -25,14 +24,14 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Reads valid pages of one program unit with one command; their bytes are taken with
     /// [`Flash::copy_out`]. The command waits for `after`.
     #[inline]
-    pub(crate) fn read_unit<S: Sink<Tok = T>>(
+    pub(crate) fn read_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         pages: u32,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let start = sink.start();
         let after = sink.join(start, after);
         self.nand.read_unit(sink, ppn, pages, cause, after)
@@ -40,27 +39,27 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Reads part of a valid page: the command transfers `bytes`, which are taken with
     /// [`Flash::copy_out`]. The command waits for `after`.
-    pub(crate) fn read_part<S: Sink<Tok = T>>(
+    pub(crate) fn read_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         bytes: u32,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let start = sink.start();
         let after = sink.join(start, after);
         self.nand.read_part(sink, ppn, bytes, cause, after)
     }
 
     /// Reads a program unit with two transfers: first `pages` pages, then the rest.
-    pub(crate) fn read_unit_in_parts<S: Sink<Tok = T>>(
+    pub(crate) fn read_unit_in_parts(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         pages: u32,
         causes: (Cause, Cause),
-    ) -> Result<(T, T)> {
+    ) -> Result<(Tok, Tok)> {
         let after = sink.start();
         self.nand.read_unit_in_parts(sink, ppn, pages, causes, after)
     }

@@ -6,11 +6,10 @@
 
 use super::BlockUse;
 use super::space::{Flash, ForwardMap, GcVictim, NandStream, OpenBlock};
-use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Nanos, Ppn, Progress, Result, Sink};
+use frit_core::{Cause, Nanos, Ppn, Progress, Result, Sink, Tok};
 use frit_media::Store;
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -32,23 +31,23 @@ pub enum SlcFull {
 
 /// Cache of a unit.
 #[derive(Clone, Debug)]
-pub(super) struct SlcCache<T> {
+pub(super) struct SlcCache {
     pub(super) free: VecDeque<u32>,
     /// Full blocks, and those in which a program failed; the first one is folded next.
     pub(super) full: VecDeque<u32>,
     /// Block that is being folded.
-    pub(super) victim: Option<GcVictim<T>>,
+    pub(super) victim: Option<GcVictim>,
     /// Folded blocks that are erased after the next flush.
-    pub(super) awaiting_flush: Vec<GcVictim<T>>,
+    pub(super) awaiting_flush: Vec<GcVictim>,
 }
 
-impl<T> Default for SlcCache<T> {
-    fn default() -> SlcCache<T> {
+impl Default for SlcCache {
+    fn default() -> SlcCache {
         SlcCache { free: VecDeque::new(), full: VecDeque::new(), victim: None, awaiting_flush: Vec::new() }
     }
 }
 
-impl<T> SlcCache<T> {
+impl SlcCache {
     /// Forgets all blocks.
     pub(super) fn clear(&mut self) {
         *self = SlcCache::default();
@@ -60,13 +59,13 @@ impl<T> SlcCache<T> {
     }
 }
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Stream of host data that is to be written into a unit: the cache, if it has a page left. It is
     /// folded first if the rule says so.
     #[inline]
-    pub(super) fn stream_of<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn stream_of<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
         stream: NandStream,
@@ -77,9 +76,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.cached_stream(sink, map, unit)
     }
 
-    fn cached_stream<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    fn cached_stream<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         unit: u32,
     ) -> Result<NandStream> {
@@ -147,12 +146,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Folds blocks of a unit until one is free, or none can be folded.
     #[cold]
-    fn fold_until_free<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-    ) -> Result<()> {
+    fn fold_until_free<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32) -> Result<()> {
         self.close(unit, NandStream::Slc);
         // A cache that may have no block is not worth a fold.
         if self.dynamic_slc.is_some() && self.cache_limit(unit) == 0 {
@@ -183,12 +177,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Erases the oldest full block of a unit if it has no valid pages.
-    fn drop_empty<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-    ) -> Result<()> {
+    fn drop_empty<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32) -> Result<()> {
         self.close(unit, NandStream::Slc);
         let slc = &self.units[to_usize(unit)].slc;
         let first = slc.victim.map(|v| v.block).or_else(|| slc.full.front().copied());
@@ -199,12 +188,12 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Folds in idle time: at most `budget` moves in the next unit that has a block to fold.
-    pub(super) fn fold_in_idle<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn fold_in_idle<M: ForwardMap>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         map: &mut M,
         budget: u32,
-    ) -> Result<Progress<T>> {
+    ) -> Result<Progress> {
         let Some(idle) = self.config.slc_idle.filter(|_| self.has_cache()) else {
             return Ok(Progress::Idle);
         };
@@ -231,9 +220,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.next_idle_unit = (unit + 1) % n;
         if !self.units[to_usize(unit)].slc.can_fold() {
             self.finish_gathered(sink, map, unit)?;
-            return Ok(Progress::Busy(T::default()));
+            return Ok(Progress::Busy(Tok::default()));
         }
-        let mut done = T::default();
+        let mut done = Tok::default();
         for _ in 0..budget.max(1) {
             if self.fold_next(sink, map, unit)? == 0 {
                 break;
@@ -245,12 +234,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Moves the next pages of the oldest full block of the cache of a unit, and erases the block after
     /// its last page. Returns the number of moved pages, 0 if the block had none left.
-    fn fold_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-    ) -> Result<u32> {
+    fn fold_next<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32) -> Result<u32> {
         self.start_fold(unit);
         let Some(v) = self.units[to_usize(unit)].slc.victim else { return Ok(0) };
         let before = self.blocks.valid(v.block);
@@ -293,18 +277,13 @@ impl<T: Token, N: Store> Flash<T, N> {
             gain: 0,
             cause: Cause::Destage,
             retiring,
-            done: T::default(),
+            done: Tok::default(),
         });
         self.blocks.set_state(block, BlockUse::Victim);
         self.stats.slc_folds += 1;
     }
 
-    fn finish_fold<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-    ) -> Result<()> {
+    fn finish_fold<M: ForwardMap>(&mut self, sink: &mut Sink, map: &mut M, unit: u32) -> Result<()> {
         let Some(mut v) = self.units[to_usize(unit)].slc.victim.take() else { return Ok(()) };
         if is_planted(FlashBug::FoldedErasedEarly) {
             v.done = sink.start();

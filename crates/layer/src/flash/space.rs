@@ -6,12 +6,11 @@ use super::pacing::{PaceAccount, Pacing, PacingPolicy};
 use super::slc_cache::{SlcCache, SlcFull};
 use super::unit_order::UnitOrder;
 use super::{BlockTable, BlockUse, Gc, GcPolicy, WearLeveling, WearPolicy};
-use crate::Token;
 use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Result, Sink, Tok};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, NandArray, Spare, Store, prefetch_value};
 use std::collections::VecDeque;
@@ -164,7 +163,7 @@ pub struct FlashStats {
 
 /// Page moved by garbage collection.
 #[derive(Clone, Copy, Debug)]
-pub struct MovedPage<T> {
+pub struct MovedPage {
     /// Logical page.
     pub lpn: Lpn,
     /// Old physical page.
@@ -174,16 +173,16 @@ pub struct MovedPage<T> {
     /// Sequence number in its spare area.
     pub seq: u64,
     /// Token that completes when the page is programmed.
-    pub done: T,
+    pub done: Tok,
 }
 
 /// Map from logical to physical pages, owned by the layer above.
-pub trait ForwardMap<T: Token> {
+pub trait ForwardMap {
     /// Updates the map for a moved page. Returns a token that completes when the change is durable.
     ///
     /// # Errors
     /// A medium of the map fails.
-    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: MovedPage<T>) -> Result<T>;
+    fn moved(&mut self, sink: &mut Sink, page: MovedPage) -> Result<Tok>;
 
     /// Prefetches the entries of pages (LPN + 1, 0 for none) that will be moved soon. A map larger
     /// than the processor's cache loads them together, rather than one after the other.
@@ -208,8 +207,8 @@ pub trait ForwardMap<T: Token> {
 
     /// Returns a token for which a copy of the page waits, beside the page itself: a copy must not be
     /// durable before what the contents of the page require.
-    fn copy_after(&self, _lpn: Lpn) -> T {
-        T::default()
+    fn copy_after(&self, _lpn: Lpn) -> Tok {
+        Tok::default()
     }
 
     /// Returns `true` if the record of a lost page must stay where it is, so that a recovery does not
@@ -228,7 +227,7 @@ pub trait ForwardMap<T: Token> {
     ///
     /// # Errors
     /// A medium of the map fails.
-    fn make_durable<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()>;
+    fn make_durable(&mut self, sink: &mut Sink) -> Result<()>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -239,7 +238,7 @@ pub(super) struct OpenBlock {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GcVictim<T> {
+pub(super) struct GcVictim {
     pub(super) block: u32,
     /// Next page to examine.
     pub(super) cursor: u32,
@@ -252,38 +251,38 @@ pub(super) struct GcVictim<T> {
     /// The block is retired instead of erased.
     pub(super) retiring: bool,
     /// Token that completes when all pages moved out of it are durable.
-    pub(super) done: T,
+    pub(super) done: Tok,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Unit<T> {
+pub(super) struct Unit {
     pub(super) free: VecDeque<u32>,
     pub(super) open: [Option<OpenBlock>; OPEN_BLOCKS],
     /// Partly written blocks left by a crash, beyond one for each stream. They are filled before a
     /// free block is taken.
     pub(super) partial_blocks: Vec<OpenBlock>,
-    pub(super) victim: Option<GcVictim<T>>,
+    pub(super) victim: Option<GcVictim>,
     pub(super) retiring: Vec<u32>,
     /// Empty blocks that are erased after the next flush.
-    pub(super) awaiting_flush: Vec<GcVictim<T>>,
+    pub(super) awaiting_flush: Vec<GcVictim>,
     /// Copies that garbage collection owes.
     pub(super) pace: PaceAccount,
     pub(super) valid_pages: u32,
     pub(super) usable_blocks: u32,
     /// Pages that garbage collection has read, on devices that program several at once.
-    pub(super) gather: Gather<T>,
-    pub(super) slc: SlcCache<T>,
+    pub(super) gather: Gather,
+    pub(super) slc: SlcCache,
     /// Time at which all erases of the unit so far are done.
-    pub(super) erased: T,
+    pub(super) erased: Tok,
 }
 
 /// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
 #[derive(Debug)]
-pub struct Flash<T, N: Store> {
+pub struct Flash<N: Store> {
     pub(super) nand: NandArray<N>,
     pub(super) config: FlashConfig,
     pub(super) blocks: BlockTable,
-    pub(super) units: Vec<Unit<T>>,
+    pub(super) units: Vec<Unit>,
     /// PPN → LPN + 1 for valid pages, 0 for all others: memory that the kernel provides as zeros
     /// needs no initialisation.
     pub(super) reverse: Vec<u32>,
@@ -305,17 +304,17 @@ pub struct Flash<T, N: Store> {
     pub(super) idle_work_pending: bool,
     /// For each block, a token that completes when all pages invalidated since its erase are
     /// durable elsewhere. Empty unless the map is written with each write.
-    pub(super) freed: Vec<T>,
+    pub(super) freed: Vec<Tok>,
     /// Token that completes when entries name all programmed pages. Where the map is written with
     /// each write, the first page of a new block waits for it. A crash then leaves at most one
     /// block for each stream with pages that no entry names, so garbage collection has free blocks
     /// to continue with.
-    pub(crate) named: T,
+    pub(crate) named: Tok,
     /// Time at which the header durably says that the layer is in use. No page is programmed and no
     /// block is erased before, because recovery after a halt looks for neither.
-    pub(crate) in_use: T,
+    pub(crate) in_use: Tok,
     /// Time at which all erases so far are done.
-    pub(crate) erased: T,
+    pub(crate) erased: Tok,
     /// The first page of a block waits for the earlier erases of its unit. After a crash, the blocks that
     /// were free when the last block was begun are then erased. Otherwise each of them can still hold old
     /// pages whose new versions are lost, and a recovery finds no page to write its mark into.
@@ -341,11 +340,11 @@ pub struct Flash<T, N: Store> {
     ahead: usize,
 }
 
-impl<T: Token, N: Store> Flash<T, N> {
+impl<N: Store> Flash<N> {
     /// Creates an empty space over erased devices. `share` is the largest number of valid pages
     /// in a unit.
     #[must_use]
-    pub fn new(nand: NandArray<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
+    pub fn new(nand: NandArray<N>, config: FlashConfig, share: u32) -> Flash<N> {
         let g = nand.geometry();
         let scratch = if N::STORES_BYTES { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
         let reverse = table32(to_usize(g.pages()));
@@ -364,9 +363,9 @@ impl<T: Token, N: Store> Flash<T, N> {
             next_idle_unit: 0,
             idle_work_pending: true,
             freed: Vec::new(),
-            named: T::default(),
-            in_use: T::default(),
-            erased: T::default(),
+            named: Tok::default(),
+            in_use: Tok::default(),
+            erased: Tok::default(),
             begins_after_erases: false,
             last_request: Nanos::ZERO,
             in_idle_time: false,
@@ -387,7 +386,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Makes each erase wait until the pages invalidated in the block are durable elsewhere and,
     /// with `hold_back`, also for the next flush.
     pub(crate) fn enforce_erase_order(&mut self, hold_back: bool) {
-        self.freed = vec![T::default(); to_usize(self.blocks.count())];
+        self.freed = vec![Tok::default(); to_usize(self.blocks.count())];
         self.erase_after_flush = hold_back;
         self.reserve = reserve(true);
         if hold_back {
@@ -412,9 +411,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.blocks = BlockTable::new(&g);
         self.adopt_modes();
         self.reverse.fill(0);
-        self.freed.fill(T::default());
+        self.freed.fill(Tok::default());
         self.handle_of.fill(0);
-        (self.named, self.in_use, self.erased) = (T::default(), T::default(), T::default());
+        (self.named, self.in_use, self.erased) = (Tok::default(), Tok::default(), Tok::default());
         // The tables are read from the media again; `adopted` refuses writes if blocks are missing.
         self.health = Health::default();
         self.idle_work_pending = true;
@@ -441,7 +440,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 pace: PaceAccount::default(),
                 valid_pages: 0,
                 gather: Gather::default(),
-                erased: T::default(),
+                erased: Tok::default(),
                 slc,
             });
         }
@@ -524,7 +523,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Unit for a page that is not in NAND yet: its home unit by static striping, or the next idle
     /// unit if that one is busy. Only units below their share are considered.
-    pub(crate) fn first_unit<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
+    pub(crate) fn first_unit(&self, sink: &Sink, lpn: Lpn) -> u32 {
         let n = count_u32(self.units.len());
         let first = lpn.0 % n;
         let room = |u: u32| self.has_room(u);
@@ -592,7 +591,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Records that an entry names a programmed page after `done`.
     #[inline]
-    pub(crate) fn record_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
+    pub(crate) fn record_named(&mut self, sink: &mut Sink, done: Tok) {
         if !self.freed.is_empty() {
             self.named = sink.join(self.named, done);
         }
@@ -604,7 +603,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Notes an erase.
-    pub(super) fn note_erased<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, done: T) {
+    pub(super) fn note_erased(&mut self, sink: &mut Sink, unit: u32, done: Tok) {
         self.erased = sink.join(self.erased, done);
         if self.begins_after_erases {
             let unit = &mut self.units[to_usize(unit)];
@@ -642,7 +641,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Invalidates a page that is replaced after `done`.
     #[inline]
-    pub(crate) fn invalidate_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, ppn: Ppn, done: T) {
+    pub(crate) fn invalidate_after(&mut self, sink: &mut Sink, ppn: Ppn, done: Tok) {
         if !self.freed.is_empty() {
             let block = self.nand.geometry().block_of(ppn).idx();
             self.freed[block] = sink.join(self.freed[block], done);

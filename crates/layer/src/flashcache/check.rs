@@ -9,13 +9,13 @@ use frit_core::{
     Sink,
 };
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Checks the metadata, and the data of dirty blocks if `scope` asks for it. A repair writes the
     /// metadata again; with `older` it accepts that blocks of damaged metadata have the contents of the
     /// disk.
     pub(super) fn check_cache(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -62,7 +62,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Returns the number of sectors of a metadata block that do not state the dirty blocks.
-    fn bad_sectors(&mut self, sink: &mut S, block: u32, counts: &mut CheckCounts) -> Result<u32> {
+    fn bad_sectors(&mut self, sink: &mut Sink, block: u32, counts: &mut CheckCounts) -> Result<u32> {
         let mut bytes = vec![0; to_usize(self.layout.metadata_block)];
         let (at, start) = (self.layout.metadata_at(block), sink.start());
         let per_block = self.layout.sectors_per_block();
@@ -103,7 +103,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     fn check_data(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         counts: &mut CheckCounts,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {

@@ -14,9 +14,9 @@ use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, Cause, Error, ReadTarget, Result, Sink};
 use frit_media::disk::HAZARD_BYTES;
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Cleans the sets of a range of the disk that are above their threshold.
-    pub(super) fn clean_above_threshold(&mut self, sink: &mut S, at: u64, len: u32) -> Result<()> {
+    pub(super) fn clean_above_threshold(&mut self, sink: &mut Sink, at: u64, len: u32) -> Result<()> {
         if len == 0 {
             return Ok(());
         }
@@ -39,7 +39,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     /// Writes dirty blocks of a set to the disk until `limit` are left, with at most
     /// `clean_writes` writes. The request that causes it does not wait.
-    fn clean_set(&mut self, sink: &mut S, set: u32, limit: u32) -> Result<()> {
+    fn clean_set(&mut self, sink: &mut Sink, set: u32, limit: u32) -> Result<()> {
         let excess = self.sets.to_clean(set).saturating_sub(limit);
         let slots = self.sets.oldest_to_clean(set, excess);
         let mut blocks: Vec<u32> = slots.into_iter().filter_map(|slot| self.sets.block(slot)).collect();
@@ -71,7 +71,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     /// Writes a dirty block and the dirty blocks beside it to the disk, with one write. Returns the
     /// block after them.
-    fn clean_run(&mut self, sink: &mut S, block: u32) -> Result<u32> {
+    fn clean_run(&mut self, sink: &mut Sink, block: u32) -> Result<u32> {
         let per_hazard = count_u32((HAZARD_BYTES as usize / to_usize(self.layout.block_bytes)).max(1));
         let (mut first, mut end) = (block, block + 1);
         while !first.is_multiple_of(per_hazard) && self.to_clean(first - 1).is_some() {
@@ -123,7 +123,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     /// Makes the blocks clean that were on the disk before its last flush, and flushes the disk for
     /// those that were written to it since.
-    pub(super) fn settle(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn settle(&mut self, sink: &mut Sink) -> Result<()> {
         self.change_flushed(sink)?;
         if self.written.is_empty() {
             return Ok(());
@@ -142,7 +142,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     /// Makes blocks clean that the disk durably has, and their metadata durable. If that fails, they stay
     /// dirty: the SSD may state so, and a newer version on the disk would be lost at a recovery.
-    fn change_flushed(&mut self, sink: &mut S) -> Result<()> {
+    fn change_flushed(&mut self, sink: &mut Sink) -> Result<()> {
         let slots = std::mem::take(&mut self.flushed);
         let slots: Vec<u32> = slots.into_iter().filter(|&slot| self.sets.is(slot, flag::FLUSHED)).collect();
         if slots.is_empty() {
@@ -165,7 +165,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Makes the metadata of blocks that became clean durable.
-    fn note_clean(&mut self, sink: &mut S, slots: &[u32]) -> Result<()> {
+    fn note_clean(&mut self, sink: &mut Sink, slots: &[u32]) -> Result<()> {
         let blocks = slots.iter().map(|&slot| self.layout.metadata_of(slot)).collect();
         self.metadata_after = sink.join(self.metadata_after, self.flushed_at);
         let start = sink.start();
@@ -177,7 +177,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Slot of a set for a block that becomes dirty. If all are dirty, some are cleaned first.
-    pub(super) fn free_slot(&mut self, sink: &mut S, set: u32) -> Result<Option<u32>> {
+    pub(super) fn free_slot(&mut self, sink: &mut Sink, set: u32) -> Result<Option<u32>> {
         if let Some(slot) = self.sets.victim(set) {
             return Ok(Some(slot));
         }

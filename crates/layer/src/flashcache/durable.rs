@@ -9,17 +9,17 @@ use frit_core::extents::merge_runs;
 use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding,
-    Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteData, WriteGuarantee,
+    Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, Tok, WriteData, WriteGuarantee,
 };
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Writes all metadata, and then the header of a cache that was shut down. Returns the completion.
-    pub(super) fn write_all(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn write_all(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let fresh = self.take_fresh();
         self.write_halted(sink, after).inspect_err(|_| self.keep_fresh(fresh))
     }
 
-    fn write_halted(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn write_halted(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         // The entries state that their data is durable.
         let flushed = self.flush_ssd(sink, after)?;
         let written = self.write_metadata(sink, (0..self.layout.metadata_blocks()).collect(), flushed)?;
@@ -29,8 +29,8 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Quiesce<S> for Flashcache<S, C, D> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Quiesce for Flashcache<C, D> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         if self.state == UsageState::InUse {
             // Blocks that are clean, and those written past the cache, are durable on the disk before the
@@ -46,15 +46,15 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Quiesce<S>
         self.disk.halt(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.boot(sink)?;
         self.ssd.boot(sink)?;
         self.recover_cache(sink).map(|_| ())
     }
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Durable<S> for Flashcache<S, C, D> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Durable for Flashcache<C, D> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.format(sink)?;
         self.ssd.format(sink)?;
         let mut blank = sink.start();
@@ -70,7 +70,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Durable<S>
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         // The cache accepts requests only after the layers below it have recovered.
         let mut below = self.ssd.recover(sink, crash)?;
         below.extend(self.disk.recover(sink, crash)?);
@@ -91,7 +91,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Durable<S>
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

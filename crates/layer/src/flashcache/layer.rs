@@ -14,7 +14,7 @@ use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, Cause, Error, Hints, Info, PREFETCH_REQUESTS, Params, Progress,
-    ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The epoch orders metadata and data on an SSD that is durable at a flush only: an entry that states
 /// a dirty block counts after a crash if its epoch was committed, by a header that is written after
 /// a flush of the data.
-pub struct Flashcache<S: Sink, C: ?Sized, D: ?Sized> {
+pub struct Flashcache<C: ?Sized, D: ?Sized> {
     pub(super) config: FlashcacheConfig,
     pub(super) ssd: Box<C>,
     pub(super) disk: Box<D>,
@@ -42,21 +42,21 @@ pub struct Flashcache<S: Sink, C: ?Sized, D: ?Sized> {
     pub(super) written: Vec<u32>,
     /// Slots that were written to the disk before that flush, and the completion of the flush.
     pub(super) flushed: Vec<u32>,
-    pub(super) flushed_at: S::Tok,
+    pub(super) flushed_at: Tok,
     /// Completion of the writes that the SSD has acknowledged but not flushed, and of all flushes so
     /// far. The same of the disk.
-    pub(super) ssd_pending: Option<S::Tok>,
-    pub(super) ssd_flushed: S::Tok,
-    pub(super) disk_pending: Option<S::Tok>,
-    pub(super) disk_flushed: S::Tok,
+    pub(super) ssd_pending: Option<Tok>,
+    pub(super) ssd_flushed: Tok,
+    pub(super) disk_pending: Option<Tok>,
+    pub(super) disk_flushed: Tok,
     /// `true` if the disk has acknowledged, and not flushed, a write that only the disk has.
     pub(super) direct_pending: bool,
     /// Token before which neither the SSD nor the disk must change.
-    pub(super) ready: S::Tok,
+    pub(super) ready: Tok,
     /// Token before which metadata must not be written: it states what is durable after it only.
-    pub(super) metadata_after: S::Tok,
+    pub(super) metadata_after: Tok,
     /// Token after which the metadata of all blocks that are clean is durable.
-    pub(super) reuse_after: S::Tok,
+    pub(super) reuse_after: Tok,
     pub(super) health: Health,
     /// `true` if slots were written since the last flush of the SSD.
     pub(super) slots_unflushed: bool,
@@ -73,7 +73,7 @@ pub struct Flashcache<S: Sink, C: ?Sized, D: ?Sized> {
     pub(super) buffer: Vec<u8>,
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Creates a cache over an SSD and a disk. `holds_bytes` states whether the devices hold bytes.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         ssd: Box<C>,
         disk: Box<D>,
         holds_bytes: bool,
-    ) -> Result<Flashcache<S, C, D>> {
+    ) -> Result<Flashcache<C, D>> {
         config.validate()?;
         let layout = Layout::new(&config, ssd.bytes())?;
         let blocks = disk.bytes() / config.block;
@@ -104,15 +104,15 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             fresh: Vec::new(),
             written: Vec::new(),
             flushed: Vec::new(),
-            flushed_at: S::Tok::default(),
+            flushed_at: Tok::default(),
             ssd_pending: None,
-            ssd_flushed: S::Tok::default(),
+            ssd_flushed: Tok::default(),
             disk_pending: None,
-            disk_flushed: S::Tok::default(),
+            disk_flushed: Tok::default(),
             direct_pending: false,
-            ready: S::Tok::default(),
-            metadata_after: S::Tok::default(),
-            reuse_after: S::Tok::default(),
+            ready: Tok::default(),
+            metadata_after: Tok::default(),
+            reuse_after: Tok::default(),
             health: Health::default(),
             slots_unflushed: false,
             ssd_failed: false,
@@ -161,13 +161,13 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes a part of a slot.
     pub(super) fn write_slot(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: u32,
         offset: u32,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let reuse = if is_planted(FlashcacheBug::ReusedEarly) { after } else { self.reuse_after };
         let ready = sink.join(self.ready, reuse);
         let after = sink.join(ready, after);
@@ -194,7 +194,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> BlockLayer for Flashcache<C, D> {
     fn info(&self) -> Info {
         Info {
             name: "flashcache",
@@ -221,21 +221,21 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> BlockLayer
         self.disk.prefetch(next);
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink).and_then(|()| self.write_range(sink, at, data)).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.begin_use(sink)
@@ -243,7 +243,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> BlockLayer
             .map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         match self.ssd.step(sink, budget)? {
             Progress::Busy(tok) => Ok(Progress::Busy(tok)),
             waiting => Ok(waiting.or(self.disk.step(sink, budget)?)),

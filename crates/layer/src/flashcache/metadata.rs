@@ -9,12 +9,12 @@ use crate::planted::FlashcacheBug;
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Result, Sink, Tok, WriteData};
 
 /// Largest write of adjacent metadata blocks, in bytes.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Returns the entry of a slot, as its metadata states it.
     pub(super) fn entry(&self, slot: u32) -> Entry {
         let Some(block) = self.sets.block(slot) else { return Entry::INVALID };
@@ -35,7 +35,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Writes the metadata blocks that have changed. They stay changed if that fails.
-    pub(super) fn write_changed(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn write_changed(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let mut blocks = std::mem::take(&mut self.changed);
         let written = self.write_blocks(sink, &mut blocks, after);
         if written.is_ok() {
@@ -49,15 +49,15 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes metadata blocks.
     pub(super) fn write_metadata(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         mut blocks: Vec<u32>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.write_blocks(sink, &mut blocks, after)
     }
 
     /// Writes metadata blocks, adjacent ones with one write.
-    fn write_blocks(&mut self, sink: &mut S, blocks: &mut Vec<u32>, after: S::Tok) -> Result<S::Tok> {
+    fn write_blocks(&mut self, sink: &mut Sink, blocks: &mut Vec<u32>, after: Tok) -> Result<Tok> {
         blocks.sort_unstable();
         blocks.dedup();
         let most = to_usize((WRITE_BYTES_MAX / self.layout.metadata_block).max(1));
@@ -93,7 +93,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Writes both copies of the header with the next epoch, and flushes the SSD. Returns the completion.
-    pub(super) fn write_header(&mut self, sink: &mut S, state: UsageState, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn write_header(&mut self, sink: &mut Sink, state: UsageState, after: Tok) -> Result<Tok> {
         let next = Header { state, epoch: self.epoch + 1 };
         let written = self.put_header(sink, next, after);
         // The SSD may have a header whose write failed, so its epoch is not that of later entries.
@@ -109,7 +109,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         written
     }
 
-    fn put_header(&mut self, sink: &mut S, next: Header, after: S::Tok) -> Result<S::Tok> {
+    fn put_header(&mut self, sink: &mut Sink, next: Header, after: Tok) -> Result<Tok> {
         let bytes = header(&self.layout, self.disk_blocks, next);
         let data =
             if self.holds_bytes { WriteData::Bytes(&bytes) } else { WriteData::Len(count_u32(SECTOR)) };
@@ -123,7 +123,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Begins an access that may change a device: the header states that the cache is in use.
-    pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn begin_use(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         if self.state == UsageState::Halted && !is_planted(FlashcacheBug::UseNotNoted) {
             let start = sink.start();
@@ -133,7 +133,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Makes the data and the metadata durable that the SSD has acknowledged. Returns the completion.
-    pub(super) fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn commit(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let pending = self.ssd_pending.is_some();
         let flushed = if pending { self.flush_ssd(sink, after)? } else { self.ssd_flushed };
         if self.fresh.is_empty() {
@@ -162,7 +162,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Flushes the SSD, after all its writes.
-    pub(super) fn flush_ssd(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn flush_ssd(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let pending = self.ssd_pending.unwrap_or(after);
         let before = sink.join(pending, self.ssd_flushed);
         let after = sink.join(before, after);
@@ -175,7 +175,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Flushes the disk, after all its writes.
-    pub(super) fn flush_disk(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn flush_disk(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let pending = self.disk_pending.unwrap_or(after);
         let before = sink.join(pending, self.disk_flushed);
         let after = sink.join(before, after);
@@ -202,7 +202,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Makes all acknowledged writes durable.
-    pub(super) fn flush_all(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink) -> Result<()> {
         if is_planted(FlashcacheBug::FlushIgnored) {
             return Ok(());
         }

@@ -2,9 +2,9 @@
 
 use super::layer::Flashcache;
 use crate::cache::streams::Streams;
-use frit_core::{BlockDevice, ParamInfo, ParamTable, Params, Result, Sink};
+use frit_core::{BlockDevice, ParamInfo, ParamTable, Params, Result};
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Params for Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Params for Flashcache<C, D> {
     fn list(&self) -> Vec<ParamInfo> {
         self.config.list()
     }

@@ -4,14 +4,14 @@ use super::config::SetPolicy;
 use super::layer::Flashcache;
 use super::sets::flag;
 use crate::spans::{PageSpan, page_spans};
-use frit_core::{BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
 use std::ops::Range;
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Reads a range of bytes. Misses that follow each other are read with one request to the disk.
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -39,7 +39,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// and damaged.
     fn read_cached(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         into: ReadTarget<'_>,
         cause: Cause,
@@ -82,7 +82,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Reads a part of a request from the disk, and caches its whole blocks.
     fn read_disk(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: &mut ReadTarget<'_>,
         part: &Range<u32>,
@@ -117,12 +117,12 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes the whole blocks of a range, which the disk has, to the SSD. Returns the completion.
     pub(super) fn put_clean(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let mut done = after;
         for span in page_spans(at, data.len(), self.layout.block_bytes) {
             if span.len < self.layout.block_bytes {

@@ -11,7 +11,7 @@ use crate::health::Health;
 use crate::planted::FlashcacheBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Error, MediumKind, ReadTarget, Recovery, Result, Sink};
+use frit_core::{BlockDevice, Cause, Error, MediumKind, ReadTarget, Recovery, Result, Sink, Tok};
 
 /// Bytes of metadata that are read together.
 const READ_BYTES: u32 = 1 << 20;
@@ -27,9 +27,9 @@ struct FoundMetadata {
     slots: Vec<(u32, Entry)>,
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Recovers the map.
-    pub(super) fn recover_cache(&mut self, sink: &mut S) -> Result<Recovery> {
+    pub(super) fn recover_cache(&mut self, sink: &mut Sink) -> Result<Recovery> {
         self.reset();
         let header = self.find_header(sink)?;
         (self.state, self.epoch) = (header.state, header.epoch);
@@ -67,7 +67,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     /// Makes entries void that do not count, and what the devices got before the crash durable. If a device
     /// refuses this, the volume is read-only, and the next recovery does the same.
-    fn finish_crash(&mut self, sink: &mut S, stale: Vec<u32>) -> Result<()> {
+    fn finish_crash(&mut self, sink: &mut Sink, stale: Vec<u32>) -> Result<()> {
         if let Some(why) = self.ssd.refuses().or_else(|| self.disk.refuses()) {
             self.health.refuse(why);
             return Ok(());
@@ -81,7 +81,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         }
     }
 
-    fn settle_crash(&mut self, sink: &mut S, stale: Vec<u32>) -> Result<()> {
+    fn settle_crash(&mut self, sink: &mut Sink, stale: Vec<u32>) -> Result<()> {
         let start = sink.start();
         if !stale.is_empty() && !is_planted(FlashcacheBug::StaleKept) {
             self.write_metadata(sink, stale, start)?;
@@ -100,7 +100,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         self.written.clear();
         self.flushed.clear();
         (self.ssd_pending, self.disk_pending) = (None, None);
-        let none = S::Tok::default();
+        let none = Tok::default();
         (self.ssd_flushed, self.disk_flushed, self.flushed_at) = (none, none, none);
         (self.ready, self.metadata_after, self.reuse_after) = (none, none, none);
         (self.health, self.intact, self.direct_pending) = (Health::default(), false, false);
@@ -108,7 +108,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Returns the newest header.
-    fn find_header(&mut self, sink: &mut S) -> Result<Header> {
+    fn find_header(&mut self, sink: &mut Sink) -> Result<Header> {
         let mut newest: Option<Header> = None;
         let mut what = "the SSD has no cache: it was never formatted";
         for copy in 0..HEADERS {
@@ -136,7 +136,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         newest.ok_or_else(|| Error::Corrupt { medium: MediumKind::Disk, at: 0, what: what.into() })
     }
 
-    fn read_metadata(&mut self, sink: &mut S, header: Header) -> Result<FoundMetadata> {
+    fn read_metadata(&mut self, sink: &mut Sink, header: Header) -> Result<FoundMetadata> {
         let mut found = FoundMetadata::default();
         let per_read = (READ_BYTES / self.layout.metadata_block).max(1);
         let all = self.layout.metadata_blocks();
@@ -154,7 +154,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Reads metadata blocks. Returns the numbers of the blocks that cannot be read.
-    fn read_blocks(&mut self, sink: &mut S, first: u32, bytes: &mut [u8]) -> Result<Vec<u32>> {
+    fn read_blocks(&mut self, sink: &mut Sink, first: u32, bytes: &mut [u8]) -> Result<Vec<u32>> {
         let (at, start) = (self.layout.metadata_at(first), sink.start());
         match self.ssd.read(sink, at, ReadTarget::Bytes(bytes), Cause::Meta, start) {
             Ok(read) => {

@@ -5,7 +5,7 @@ use super::sets::flag;
 use crate::residence;
 use frit_core::convert::{to_f64, to_u64};
 use frit_core::visible::{LayerView, Metric, Residence};
-use frit_core::{BlockDevice, MediumKind, Sink, StackView};
+use frit_core::{BlockDevice, MediumKind, StackView};
 
 /// Counters since the layer was created. Commands are counted by the media.
 #[derive(Clone, Copy, Default, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct FlashcacheStats {
     pub(super) damaged_dirty: u64,
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     pub(super) fn show(&self, view: &mut StackView) {
         view.layers.push(LayerView {
             name: "flashcache".into(),

@@ -9,7 +9,7 @@ use crate::spans::{PageSpan, page_spans};
 use crate::tokens::{JoinedToken, join_into};
 use frit_core::convert::bounded_u32;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Result, Sink, Tok, WriteData};
 use std::ops::Range;
 
 /// Way of a part of a write.
@@ -23,9 +23,9 @@ enum Path {
     Disk(bool),
 }
 
-impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache<S, C, D> {
+impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
     /// Writes a range of bytes.
-    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let mut done = JoinedToken::new();
         let parts = self.write_parts(sink, at, data, &mut done);
         let written = done.get(sink);
@@ -44,10 +44,10 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// blocks of those that became dirty to `changed`.
     fn write_parts(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
-        done: &mut JoinedToken<S::Tok>,
+        done: &mut JoinedToken,
     ) -> Result<()> {
         let skip = self.is_sequential(at, data.len());
         let start = sink.start();
@@ -97,12 +97,12 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes a part of a dirty block. The metadata stays as it is.
     fn rewrite(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         slot: u32,
         offset: u32,
         data: WriteData<'_>,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let written = self.write_slot(sink, slot, offset, data, Cause::Host, after)?;
         let whole = data.len() == self.layout.block_bytes;
         let damaged = if whole { flag::DAMAGED } else { 0 };
@@ -117,11 +117,11 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes a whole block that is not dirty to a slot. Returns `None` if its set has no slot for it.
     fn write_dirty(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         data: WriteData<'_>,
-        after: S::Tok,
-    ) -> Result<Option<S::Tok>> {
+        after: Tok,
+    ) -> Result<Option<Tok>> {
         let found = match self.sets.find(block) {
             Some(slot) => Some(slot),
             None => self.free_slot(sink, self.sets.set_of(block))?,
@@ -143,7 +143,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// the cache before.
     fn write_through(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         part: &Range<u32>,
@@ -178,7 +178,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     }
 
     /// Token after which the disk may change: no older version of a block is recovered from the SSD.
-    fn disk_after(&mut self, sink: &mut S) -> S::Tok {
+    fn disk_after(&mut self, sink: &mut Sink) -> Tok {
         let after = sink.join(self.ready, self.reuse_after);
         let start = sink.start();
         sink.join(after, start)
@@ -186,7 +186,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
 
     /// Makes a range read as zeros. Dirty blocks are overwritten on the SSD, and all others on the
     /// disk.
-    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let block_bytes = self.config.block;
         let mut run = at..at;
         let mut from = at;
@@ -210,7 +210,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         self.zero_disk(sink, &run)
     }
 
-    fn zero_disk(&mut self, sink: &mut S, range: &Range<u64>) -> Result<()> {
+    fn zero_disk(&mut self, sink: &mut Sink, range: &Range<u64>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }

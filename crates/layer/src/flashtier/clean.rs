@@ -6,20 +6,20 @@ use frit_core::convert::{to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, CacheDevice, CacheRead, Cause, DurabilityPoint, Error, Progress, ReadTarget, Result, Sink,
-    WriteData,
+    Tok, WriteData,
 };
 use frit_media::disk::HAZARD_BYTES;
 use std::ops::Range;
 
 /// Adjacent blocks that one write carries to the disk.
-struct CleanRun<T> {
+struct CleanRun {
     blocks: Range<u32>,
     bytes: Vec<u8>,
     /// Completion of the reads from the device.
-    read: T,
+    read: Tok,
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Number of dirty blocks from which writes clean some.
     pub(super) fn dirty_max(&self) -> u64 {
         let cache = self.ssc.dirty_limit().min(self.ssc.blocks());
@@ -32,7 +32,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Cleans a batch if more blocks are dirty than the threshold allows.
-    pub(super) fn clean_above_threshold(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn clean_above_threshold(&mut self, sink: &mut Sink) -> Result<()> {
         let cleanable = self.cleanable();
         if cleanable <= self.dirty_max() {
             return Ok(());
@@ -50,11 +50,11 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
 
     /// Writes the next dirty blocks to the disk, flushes it, and makes them clean. Returns the token of
     /// the flush, or `None` if no dirty block can be written.
-    pub(super) fn clean_batch(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
+    pub(super) fn clean_batch(&mut self, sink: &mut Sink) -> Result<Option<Tok>> {
         let (count, set_aside) = (self.config.clean_batch, &self.set_aside);
         let batch = self.dirty.next_batch(count, |block| set_aside.contains(&block));
         self.ssc.prefetch(&batch);
-        let mut runs: Vec<CleanRun<S::Tok>> = Vec::new();
+        let mut runs: Vec<CleanRun> = Vec::new();
         let per_hazard = (HAZARD_BYTES / u64::from(self.page)).max(1) as u32;
         for block in batch {
             let Some((bytes, read)) = self.read_dirty(sink, block)? else { continue };
@@ -101,7 +101,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Reads a dirty block for the disk. A damaged one is set aside.
-    fn read_dirty(&mut self, sink: &mut S, block: u32) -> Result<Option<(Vec<u8>, S::Tok)>> {
+    fn read_dirty(&mut self, sink: &mut Sink, block: u32) -> Result<Option<(Vec<u8>, Tok)>> {
         let mut bytes = vec![0; if self.ssc.holds_bytes() { to_usize(self.page) } else { 0 }];
         let target =
             if bytes.is_empty() { ReadTarget::Len(self.page) } else { ReadTarget::Bytes(&mut bytes) };
@@ -123,7 +123,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Flushes the disk, after `after` and after all writes that it has not flushed.
-    pub(super) fn flush_disk(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    pub(super) fn flush_disk(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let after = match self.unflushed {
             Some(before) => sink.join(before, after),
             None => after,
@@ -148,7 +148,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Makes all acknowledged writes durable.
-    pub(super) fn flush_all(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink) -> Result<()> {
         if is_planted(FlashtierBug::FlushIgnored) {
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Cleans above the threshold, and does the background work of the device.
-    pub(super) fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    pub(super) fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.cleanable() > self.dirty_max() {
             match self.clean_batch(sink) {
                 Ok(Some(done)) => return Ok(Progress::Busy(done)),

@@ -8,10 +8,10 @@ use frit_core::convert::bounded_u32;
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, CacheDevice, Cause, DurabilityPoint, Result, Sink};
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Makes a range read as zeros. Parts of blocks are overwritten. Whole blocks leave the cache: clean
     /// ones before the disk changes, dirty ones once the zeros are durable there.
-    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let divided = divide_range(at, bytes, u64::from(self.page));
         for part in divided.parts {
             self.write_zeros(sink, part.start, bounded_u32(part.end - part.start))?;
@@ -23,7 +23,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Overwrites a part of a block with zeros.
-    fn write_zeros(&mut self, sink: &mut S, at: u64, bytes: u32) -> Result<()> {
+    fn write_zeros(&mut self, sink: &mut Sink, at: u64, bytes: u32) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -31,7 +31,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Zeros whole blocks on the disk, and removes them from the cache.
-    fn drop_blocks(&mut self, sink: &mut S, at: u64, end: u64) -> Result<()> {
+    fn drop_blocks(&mut self, sink: &mut Sink, at: u64, end: u64) -> Result<()> {
         let (first, last) = (self.block_of(at), self.block_of(end - 1));
         let start = sink.start();
         let mut after = self.ready;

@@ -8,19 +8,19 @@ use frit_core::planted::is_planted;
 use frit_core::transfer::SerialLink;
 use frit_core::{
     BlockDevice, BlockState, CacheDevice, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable,
-    Error, Extent, Finding, MediumKind, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink,
+    Error, Extent, Finding, MediumKind, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, Tok,
     WriteGuarantee,
 };
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Recovers the device, and finds the dirty blocks in it.
     ///
     /// After a crash the disk may have newer versions of clean blocks, unless the configuration excludes
     /// it. These are evicted.
-    fn recover_cache(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover_cache(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         let recovered = self.ssc.recover(sink, crash)?;
         self.ready = recovered.ready;
-        (self.unflushed, self.flushed) = (None, S::Tok::default());
+        (self.unflushed, self.flushed) = (None, Tok::default());
         self.tunnel = SerialLink::default();
         self.set_aside.clear();
         self.health = crate::health::Health::default();
@@ -48,7 +48,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
 
     /// Removes all clean blocks. A device that refuses writes cannot record it: they are removed in memory,
     /// after each recovery anew.
-    pub(super) fn drop_clean(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn drop_clean(&mut self, sink: &mut Sink) -> Result<()> {
         if self.ssc.refuses().is_none() {
             match self.ssc.evict_clean(sink, self.ready) {
                 Ok(evicted) => sink.ack(evicted),
@@ -73,8 +73,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Quiesce<S> for Flashtier<S, C, D> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Quiesce for Flashtier<C, D> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         // A clean block is durable on the disk before the device states a halt.
         let start = sink.start();
@@ -84,19 +84,19 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Quiesce<S> for Flas
         self.disk.halt(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.boot(sink)?;
         self.recover_cache(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Durable<S> for Flashtier<S, C, D> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Durable for Flashtier<C, D> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.format(sink)?;
         self.ssc.format(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         // The cache accepts requests only after the layers below it have recovered.
         let below = self.disk.recover(sink, crash)?;
         let mut own = self.recover_cache(sink, crash)?;
@@ -124,7 +124,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Durable<S> for Flas
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

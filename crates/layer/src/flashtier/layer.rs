@@ -11,14 +11,14 @@ use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::transfer::SerialLink;
 use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, CacheDevice, Error, Hints, Info, PREFETCH_REQUESTS, Params,
-    Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A disk behind a solid-state cache. `S` is the sink that the layer works with, `C` the device, and `D`
 /// the disk: a medium, or a layer.
-pub struct Flashtier<S: Sink, C, D: ?Sized> {
+pub struct Flashtier<C, D: ?Sized> {
     pub(super) config: FlashtierConfig,
     pub(super) ssc: C,
     pub(super) disk: Box<D>,
@@ -31,25 +31,25 @@ pub struct Flashtier<S: Sink, C, D: ?Sized> {
     pub(super) set_aside: BTreeSet<u32>,
     pub(super) streams: Streams,
     /// Completion of the writes that the disk has acknowledged but not flushed.
-    pub(super) unflushed: Option<S::Tok>,
+    pub(super) unflushed: Option<Tok>,
     /// Completion of all flushes of the disk so far.
-    pub(super) flushed: S::Tok,
+    pub(super) flushed: Tok,
     /// Link through which patterns of misses are transferred.
-    pub(super) tunnel: SerialLink<S::Tok>,
+    pub(super) tunnel: SerialLink,
     /// Token before which the disk must not change.
-    pub(super) ready: S::Tok,
+    pub(super) ready: Tok,
     pub(super) health: Health,
     pub(super) stats: FlashtierStats,
     /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Creates a cache over a device and a disk.
     ///
     /// # Errors
     /// An error that names a parameter that is invalid with these media, and its valid values.
-    pub fn new(config: FlashtierConfig, ssc: C, disk: Box<D>) -> Result<Flashtier<S, C, D>> {
+    pub fn new(config: FlashtierConfig, ssc: C, disk: Box<D>) -> Result<Flashtier<C, D>> {
         config.validate()?;
         let page = ssc.block_bytes();
         let blocks = disk.bytes() / u64::from(page);
@@ -70,9 +70,9 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             dirty: DirtyBlocks::new(config.clean_order, blocks, ssc.blocks())?,
             set_aside: BTreeSet::new(),
             unflushed: None,
-            flushed: S::Tok::default(),
+            flushed: Tok::default(),
             tunnel: SerialLink::default(),
-            ready: S::Tok::default(),
+            ready: Tok::default(),
             health: Health::default(),
             stats: FlashtierStats::default(),
             ssc,
@@ -114,7 +114,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Begins an access that may change the disk.
-    pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn begin_use(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.ready = self.ssc.begin_use(sink).map_err(|e| self.refuse_after(e))?;
         Ok(())
@@ -127,7 +127,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> BlockLayer for Flashtier<C, D> {
     fn info(&self) -> Info {
         Info {
             name: "flashtier",
@@ -149,29 +149,29 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> BlockLayer<S> for F
         self.disk.prefetch(next);
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink)?;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.begin_use(sink)?;
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.health.refusal().is_some() {
             return Ok(Progress::Idle);
         }

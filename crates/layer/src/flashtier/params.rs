@@ -2,9 +2,9 @@
 
 use super::layer::Flashtier;
 use crate::cache::streams::Streams;
-use frit_core::{BlockDevice, CacheDevice, ParamInfo, ParamTable, Params, Result, Sink};
+use frit_core::{BlockDevice, CacheDevice, ParamInfo, ParamTable, Params, Result};
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Params for Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Params for Flashtier<C, D> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

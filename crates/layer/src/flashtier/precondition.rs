@@ -1,9 +1,9 @@
 //! Preconditioned volumes.
 
 use super::layer::Flashtier;
-use frit_core::{BlockDevice, CacheDevice, Precondition, Preconditioning, Result, Sink};
+use frit_core::{BlockDevice, CacheDevice, Precondition, Preconditioning, Result};
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Preconditioning for Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Preconditioning for Flashtier<C, D> {
     /// Preconditions the disk. The cache is empty, as after its installation: a warm-up of the run fills
     /// it.
     fn precondition(&mut self, how: Precondition) -> Result<()> {

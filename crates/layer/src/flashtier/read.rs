@@ -5,14 +5,14 @@ use super::tunnel::DeviceRead;
 use crate::planted::FlashtierBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, CacheDevice, Cause, Error, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, CacheDevice, Cause, Error, ReadTarget, Result, Sink, Tok, WriteData};
 use std::ops::Range;
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Reads a range of bytes. Misses that follow each other are read with one request to the disk.
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -43,11 +43,11 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     /// Reads a part of a request from the disk after `after`, and caches its whole blocks.
     fn read_disk(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: &mut ReadTarget<'_>,
         (part, cause): (&Range<u32>, Cause),
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
@@ -89,14 +89,14 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
 
     /// Reads the block of a span into the block buffer, from the device or from the disk. Returns the
     /// token of the read.
-    pub(super) fn load_block(&mut self, sink: &mut S, span: PageSpan) -> Result<S::Tok> {
+    pub(super) fn load_block(&mut self, sink: &mut Sink, span: PageSpan) -> Result<Tok> {
         let mut buffer = std::mem::take(&mut self.block);
         let read = self.load_into(sink, span.lpn.0, &mut buffer);
         self.block = buffer;
         read
     }
 
-    fn load_into(&mut self, sink: &mut S, block: u32, buffer: &mut [u8]) -> Result<S::Tok> {
+    fn load_into(&mut self, sink: &mut Sink, block: u32, buffer: &mut [u8]) -> Result<Tok> {
         let page = self.page;
         let into = if buffer.is_empty() { ReadTarget::Len(page) } else { ReadTarget::Bytes(buffer) };
         let known = match self.read_device(sink, block, 0, into, Cause::Merge)? {

@@ -8,7 +8,7 @@ use crate::testing::TWO_UNITS;
 use crate::testing::shadow::{Action, act, actions, read};
 use frit_core::{
     BlockLayer, BlockState, CacheDevice, CheckScope, CrashKind, DurabilityPoint, Durable, Hints, Quiesce,
-    Recovery, Sector, StackView, UntimedSink, WriteData,
+    Recovery, Sector, Sink, StackView, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
 use frit_media::{Disk, DiskConfig, Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
@@ -21,7 +21,7 @@ const GEOMETRY: NandGeometry = NandGeometry { page_bytes: PAGE as u32, ..TWO_UNI
 
 const DISK_BYTES: u64 = 500 * PAGE as u64;
 
-type Layer<'a> = Flashtier<UntimedSink, Ssc<(), &'a mut MemoryStore>, Disk<&'a mut MemoryStore>>;
+type Layer<'a> = Flashtier<Ssc<&'a mut MemoryStore>, Disk<&'a mut MemoryStore>>;
 
 fn disk_config() -> DiskConfig {
     let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
@@ -53,7 +53,7 @@ impl Layer<'_> {
     /// Asserts that the manager knows the dirty blocks.
     fn audit(&self) {
         let mut dirty = Vec::new();
-        CacheDevice::<UntimedSink>::exists(&self.ssc, 0..self.blocks, &mut |block, state| {
+        CacheDevice::exists(&self.ssc, 0..self.blocks, &mut |block, state| {
             if state == BlockState::Dirty {
                 dirty.push(block);
             }
@@ -63,12 +63,12 @@ impl Layer<'_> {
 }
 
 fn recovered(layer: &mut Layer<'_>) -> Recovery {
-    layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap()
+    layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap()
 }
 
 fn run(config: &FlashtierConfig, actions: &[Action]) {
     let (mut nand, mut disk) = stores();
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut shadow = vec![0u8; DISK_BYTES as usize];
     let mut layer = open(config, &mut nand, &mut disk);
     layer.format(sink).unwrap();
@@ -128,12 +128,12 @@ proptest! {
 }
 
 fn state(layer: &Layer<'_>, block: u32) -> Option<BlockState> {
-    CacheDevice::<UntimedSink>::state(&layer.ssc, block)
+    CacheDevice::state(&layer.ssc, block)
 }
 
 fn write(layer: &mut Layer<'_>, at: u64, byte: u8, pages: usize) {
     let data = vec![byte; pages * PAGE];
-    layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
 }
 
 fn metric(layer: &Layer<'_>, name: &str) -> f64 {
@@ -158,7 +158,7 @@ fn dirty_blocks_are_cleaned_above_the_threshold_in_the_order_of_addresses() {
     assert_eq!((metric(&layer, "cleaned"), metric(&layer, "clean_writes")), (batch, 1.0));
     layer.params().set("dirty_threshold", "0.01").unwrap();
     while metric(&layer, "dirty_blocks") > layer.dirty_max() as f64 {
-        layer.step(&mut UntimedSink::new(), 1).unwrap();
+        layer.step(&mut Sink::untimed(), 1).unwrap();
     }
     assert_eq!(metric(&layer, "disk_flushes"), metric(&layer, "clean_writes"));
 }
@@ -194,14 +194,14 @@ fn clean_blocks_survive_a_crash_only_where_the_disk_cannot_be_newer() {
         // Reads are cached as clean.
         read(&mut layer, 0, 40).unwrap();
         assert_eq!(state(&layer, 3), Some(BlockState::Clean));
-        layer.flush(&mut UntimedSink::new()).unwrap();
+        layer.flush(&mut Sink::untimed()).unwrap();
         drop(layer);
         let mut layer = open(&config, &mut nand, &mut disk);
         assert!(!recovered(&mut layer).clean);
         assert_eq!(state(&layer, 3).is_some(), kept, "{mode:?} {durability:?}");
         // After a halt they are there in each configuration.
         read(&mut layer, 0, 40).unwrap();
-        layer.halt(&mut UntimedSink::new()).unwrap();
+        layer.halt(&mut Sink::untimed()).unwrap();
         drop(layer);
         let mut layer = open(&config, &mut nand, &mut disk);
         assert!(recovered(&mut layer).clean);
@@ -230,7 +230,7 @@ fn a_block_that_the_disk_can_still_lose_is_not_cached() {
     for flushed in [false, true] {
         read(&mut layer, 16, 4).unwrap();
         assert_eq!(state(&layer, 4).is_some(), flushed);
-        layer.flush(&mut UntimedSink::new()).unwrap();
+        layer.flush(&mut Sink::untimed()).unwrap();
     }
 }
 
@@ -241,8 +241,8 @@ fn clean_blocks_are_dropped_although_the_device_refuses_to_evict_them() {
     write(&mut layer, 0, 7, 1);
     read(&mut layer, 40, 4).unwrap();
     assert_eq!((state(&layer, 0), state(&layer, 10)), (Some(BlockState::Dirty), Some(BlockState::Clean)));
-    CacheDevice::<UntimedSink>::refuse(&mut layer.ssc, "worn out".into());
-    layer.drop_clean(&mut UntimedSink::new()).unwrap();
+    CacheDevice::refuse(&mut layer.ssc, "worn out".into());
+    layer.drop_clean(&mut Sink::untimed()).unwrap();
     assert_eq!((state(&layer, 0), state(&layer, 10)), (Some(BlockState::Dirty), None));
 }
 
@@ -269,13 +269,13 @@ fn a_block_with_the_pattern_of_a_miss_keeps_its_data() {
         FlashtierConfig { tunnel: true, ..config(FlashtierMode::WriteBack, SscDurability::Deferred) };
     let mut layer = open(&config, &mut nand, &mut disk);
     let pattern = super::tunnel::PATTERN.repeat(PAGE / 16);
-    layer.write(&mut UntimedSink::new(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
+    layer.write(&mut Sink::untimed(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
     let counts = |layer: &Layer<'_>| {
         ["read_hits", "read_misses", "false_misses", "useless_bytes"].map(|name| metric(layer, name))
     };
     assert!(read(&mut layer, 8, 4).unwrap() == pattern);
     assert_eq!(counts(&layer), [1.0, 0.0, 0.0, 0.0]);
-    while layer.clean_batch(&mut UntimedSink::new()).unwrap().is_some() {}
+    while layer.clean_batch(&mut Sink::untimed()).unwrap().is_some() {}
     assert_eq!(state(&layer, 2), Some(BlockState::Clean));
     assert!(read(&mut layer, 8, 4).unwrap() == pattern);
     assert!(read(&mut layer, 9, 2).unwrap() == pattern[..1024]);
@@ -286,8 +286,8 @@ fn a_block_with_the_pattern_of_a_miss_keeps_its_data() {
     // Without the tunnel, the block is a hit.
     let (mut nand, mut disk) = stores();
     let mut layer = open(&FlashtierConfig { tunnel: false, ..config }, &mut nand, &mut disk);
-    layer.write(&mut UntimedSink::new(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
-    while layer.clean_batch(&mut UntimedSink::new()).unwrap().is_some() {}
+    layer.write(&mut Sink::untimed(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
+    while layer.clean_batch(&mut Sink::untimed()).unwrap().is_some() {}
     assert!(read(&mut layer, 8, 4).unwrap() == pattern);
     assert_eq!(counts(&layer), [1.0, 0.0, 0.0, 0.0]);
 }

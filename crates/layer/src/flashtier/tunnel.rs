@@ -6,17 +6,17 @@
 //! prototype would read an older version from the disk.
 
 use super::layer::Flashtier;
-use frit_core::{BlockDevice, CacheDevice, CacheRead, Cause, ReadTarget, Result, Sink};
+use frit_core::{BlockDevice, CacheDevice, CacheRead, Cause, ReadTarget, Result, Sink, Tok};
 
 /// The pattern of a miss, which repeats over the block.
 pub(super) const PATTERN: [u8; 16] = *b"read miss: frit\n";
 
 /// Result of a read from the device.
-pub(super) enum DeviceRead<T> {
+pub(super) enum DeviceRead {
     /// The block is present. The token is done when the data has arrived.
-    Hit(T),
+    Hit(Tok),
     /// The block is not present. The token is done when the manager knows it.
-    Miss(T),
+    Miss(Tok),
 }
 
 /// Returns `true` if all bytes, which begin at `offset` of a block, have the pattern.
@@ -26,16 +26,16 @@ fn is_pattern(bytes: &[u8], offset: u32) -> bool {
     bytes.chunks(PATTERN.len()).all(|chunk| *chunk == PATTERN[..chunk.len()])
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Reads part of a block from the device, from byte `offset` on.
     pub(super) fn read_device(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         offset: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<DeviceRead<S::Tok>> {
+    ) -> Result<DeviceRead> {
         let (start, len) = (sink.start(), into.len());
         let answer = self.ssc.read(sink, block, offset, into.part(0, len), cause, start)?;
         Ok(match answer {

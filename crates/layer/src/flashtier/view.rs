@@ -4,7 +4,7 @@ use super::layer::Flashtier;
 use crate::residence;
 use frit_core::convert::to_f64;
 use frit_core::visible::{LayerView, Metric, Residence};
-use frit_core::{BlockDevice, CacheDevice, Sink, StackView};
+use frit_core::{BlockDevice, CacheDevice, StackView};
 
 /// Counters since the layer was created. Commands are counted by the media.
 #[derive(Clone, Copy, Default, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct FlashtierStats {
     pub(super) set_aside: u64,
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     pub(super) fn show(&self, view: &mut StackView) {
         self.ssc.visible(view);
         let mut metrics = self.list_metrics();

@@ -8,7 +8,7 @@ use crate::spans::{PageSpan, page_spans, whole_page_spans};
 use crate::tokens::join_into;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, BlockState, CacheDevice, Cause, Error, Result, Sink, WriteData};
+use frit_core::{BlockDevice, BlockState, CacheDevice, Cause, Error, Result, Sink, Tok, WriteData};
 
 /// Way of a block of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +29,9 @@ struct Run {
     to: u32,
 }
 
-impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
     /// Writes a range of bytes.
-    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let bypass = self.config.bypass_bytes;
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
         let direct = bypass > 0 && stream >= bypass;
@@ -67,7 +67,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         }
     }
 
-    fn write_run(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, run: Option<Run>) -> Result<()> {
+    fn write_run(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, run: Option<Run>) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
         let (at, data) = (at + u64::from(run.from), data.part(run.from, run.to - run.from));
         match run.path {
@@ -78,7 +78,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Writes to the device. Runs of whole blocks are written together.
-    pub(super) fn write_cached(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_cached(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let start = sink.start();
         for part in whole_page_spans(at, data.len(), self.page) {
             let bytes = data.part(part.from, part.len);
@@ -107,7 +107,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Writes dirty blocks. If the device is full of dirty blocks, some are cleaned first.
-    fn put_dirty(&mut self, sink: &mut S, first: u32, data: WriteData<'_>, mut after: S::Tok) -> Result<()> {
+    fn put_dirty(&mut self, sink: &mut Sink, first: u32, data: WriteData<'_>, mut after: Tok) -> Result<()> {
         let page = self.page;
         let mut from = 0;
         while from < data.len() {
@@ -163,7 +163,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Writes to the disk, and then to the device: whole blocks, and blocks that are present.
-    fn write_through(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    fn write_through(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         if let Some(why) = self.ssc.refuses() {
             // It would keep the older version.
             return Err(Error::ReadOnly { why });
@@ -193,10 +193,10 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     /// Writes to the disk, and then whole blocks and merged ones to the device.
     fn write_both(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
-        merged: Vec<(u32, Vec<u8>, S::Tok)>,
+        merged: Vec<(u32, Vec<u8>, Tok)>,
     ) -> Result<()> {
         let done = self.write_disk(sink, at, data, self.ready)?;
         for part in whole_page_spans(at, data.len(), self.page) {
@@ -213,7 +213,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     /// Writes clean blocks. If there is no space for them, older versions of them are evicted.
-    fn put_clean(&mut self, sink: &mut S, first: u32, data: WriteData<'_>, after: S::Tok) -> Result<()> {
+    fn put_clean(&mut self, sink: &mut Sink, first: u32, data: WriteData<'_>, after: Tok) -> Result<()> {
         self.stats.written_to_cache += u64::from(data.len() / self.page);
         match self.ssc.write_clean(sink, first, data, Cause::Host, after) {
             Ok(done) => {
@@ -231,14 +231,14 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
 
     /// Writes to the disk, past the cache. Clean blocks are evicted before, so that a recovery cannot find
     /// older versions of them.
-    pub(super) fn write_direct(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_direct(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let after = self.evict_range(sink, at, u64::from(data.len()))?;
         self.stats.direct_writes += 1;
         self.write_disk(sink, at, data, after).map(|_| ())
     }
 
     /// Evicts all blocks that a range touches, and returns the token after which the disk may change.
-    pub(super) fn evict_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<S::Tok> {
+    pub(super) fn evict_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<Tok> {
         let (first, last) = (self.block_of(at), self.block_of(at + bytes - 1));
         let start = sink.start();
         let evicted = self.ssc.evict(sink, first..last + 1, start)?;
@@ -250,7 +250,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         Ok(sink.join(self.ready, evicted))
     }
 
-    fn write_disk(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+    fn write_disk(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let after = sink.join(self.ready, after);
         let done = self.disk.write(sink, at, data, Cause::Host, after)?;
         sink.ack(done);

@@ -1,17 +1,16 @@
 //! Consistency check of the map, the records in spare areas, and the data.
 
 use super::layer::Ftl;
-use crate::Token;
 use frit_core::{
     Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, ReadTarget, Result, Severity, Sink,
 };
 use frit_media::{PageState, Store};
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Compares the map with the records, and with the data if the scope asks for it.
-    pub(super) fn run_check<S: Sink<Tok = T>>(
+    pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

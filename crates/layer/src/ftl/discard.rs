@@ -8,7 +8,6 @@
 use super::layer::Ftl;
 use super::meta::encode_discards;
 use super::page_map::PageEntry;
-use crate::Token;
 use crate::flash::NandStream;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
 use crate::payload::zeros;
@@ -16,17 +15,12 @@ use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Hints, Lpn, PAGE_NONE, Result, Sink, WriteData};
+use frit_core::{Cause, Hints, Lpn, PAGE_NONE, Result, Sink, Tok, WriteData};
 use frit_media::{Store, Transfer};
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Discards a range of bytes. Parts of pages are overwritten with zeros.
-    pub(super) fn discard_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        bytes: u64,
-    ) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at, at + bytes);
         while byte < end {
@@ -88,7 +82,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Writes the discard maps that have changed, into the reserve of garbage collection if need be.
     /// Every later program and erase waits for them.
-    pub(super) fn write_discards<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_discards(&mut self, sink: &mut Sink) -> Result<()> {
         if !self.any_discards_pending {
             return Ok(());
         }
@@ -104,7 +98,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Writes copies of discard maps into one program unit.
-    fn write_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S, copies: &[Lpn]) -> Result<()> {
+    fn write_maps(&mut self, sink: &mut Sink, copies: &[Lpn]) -> Result<()> {
         let (page, run) = (self.page_bytes as usize, self.unit_pages as usize);
         let mut lpns = vec![PAGE_NONE; run];
         let mut bytes = vec![0; if N::STORES_BYTES { page * run } else { 0 }];
@@ -133,13 +127,13 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Programs a program unit of metadata, into the reserve of garbage collection if need be. Returns
     /// its NAND unit.
-    pub(super) fn program_meta<S: Sink<Tok = T>>(
+    pub(super) fn program_meta(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpns: &[u32],
         bytes: &[u8],
-        after: T,
-    ) -> Result<(u32, ProgrammedUnit<T>)> {
+        after: Tok,
+    ) -> Result<(u32, ProgrammedUnit)> {
         let data = if N::STORES_BYTES {
             WriteData::Bytes(bytes)
         } else {

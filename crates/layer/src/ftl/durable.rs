@@ -8,19 +8,19 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<S: Sink, N: Store> Quiesce<S> for Ftl<S::Tok, N> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<N: Store> Quiesce for Ftl<N> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.shut_down(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.recover_from_media(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, N: Store> Durable<S> for Ftl<S::Tok, N> {
+impl<N: Store> Durable for Ftl<N> {
     /// Blank NAND needs no format: a scan of it finds no page.
-    fn format(&mut self, _: &mut S) -> Result<()> {
+    fn format(&mut self, _: &mut Sink) -> Result<()> {
         if !self.config.scans() {
             let why = "does not survive a crash or a power loss; a volume needs \"scan\"";
             return Err(Error::param("recovery", "none", why));
@@ -28,7 +28,7 @@ impl<S: Sink, N: Store> Durable<S> for Ftl<S::Tok, N> {
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.recover_from_media(sink, crash)
     }
 
@@ -43,7 +43,7 @@ impl<S: Sink, N: Store> Durable<S> for Ftl<S::Tok, N> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -10,14 +10,13 @@ use super::read_buffer::ReadBuffer;
 use super::streams::WriteStreams;
 use super::translate::{StaleEntries, entries_per_page};
 use super::view::FtlStats;
-use crate::Token;
 use crate::flash::{DynamicSlc, Flash, FlashConfig, nominal_capacity};
 use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::bounds::check_sectors;
 use frit_core::{
     BlockLayer, Cause, Error, Hints, Info, PAGE_NONE, Params, Ppn, Progress, ReadTarget, Result,
-    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
 use frit_media::{NandArray, NandGeometry, Store};
 
@@ -31,15 +30,15 @@ const PREFETCH_BATCH: usize = 64;
 /// A page-mapped flash translation layer. `T` is the token of the sinks; `N` stores the bytes of
 /// NAND.
 #[derive(Debug)]
-pub struct Ftl<T, N: Store> {
+pub struct Ftl<N: Store> {
     pub(super) config: FtlConfig,
-    pub(super) flash: Flash<T, N>,
-    pub(super) map: PageMap<T>,
+    pub(super) flash: Flash<N>,
+    pub(super) map: PageMap,
     /// Buffer of the stream that is written.
-    pub(super) buffer: MergeBuffer<T>,
+    pub(super) buffer: MergeBuffer,
     /// The streams of placement handles, with the buffers of the others.
-    pub(super) streams: WriteStreams<T>,
-    pub(super) reads: ReadBuffer<T>,
+    pub(super) streams: WriteStreams,
+    pub(super) reads: ReadBuffer,
     pub(super) meta: MetaPages,
     pub(super) scheme: Scheme,
     /// Logical blocks with stray pages (`place`).
@@ -47,12 +46,12 @@ pub struct Ftl<T, N: Store> {
     /// Blocks that a merge released; kept to reuse its memory.
     pub(super) released: Vec<u32>,
     /// Token that is done when all copies of merges so far are programmed.
-    pub(super) merged: T,
+    pub(super) merged: Tok,
     /// Translation pages, behind those of the volume.
     pub(super) translation_pages: u32,
     pub(super) stale: StaleEntries,
     /// Token for which the next read of a page waits: its entry was read.
-    pub(super) translated: T,
+    pub(super) translated: Tok,
     /// Pages of the volume.
     pub(super) pages: u32,
     pub(super) page_bytes: u32,
@@ -67,13 +66,13 @@ pub struct Ftl<T, N: Store> {
     pub(super) discards_pending: PageSet,
     pub(super) any_discards_pending: bool,
     /// Token that is done when all programs so far are done.
-    pub(super) programmed: T,
+    pub(super) programmed: Tok,
     /// Sequence number up to which all versions are durable since the last flush.
     pub(super) flushed: u64,
     /// Token that is done when the last flush is done. The next mark, which states it, waits for it.
-    pub(super) flush_done: T,
+    pub(super) flush_done: Tok,
     /// Token for which the next mark waits, beside the last flush.
-    pub(super) mark_after: T,
+    pub(super) mark_after: Tok,
     /// `true` if NAND has changed since the last flush.
     pub(super) changed: bool,
     /// `true` if a write or discard was accepted since the last flush.
@@ -91,13 +90,13 @@ pub struct Ftl<T, N: Store> {
     pub(super) run: Vec<Ppn>,
 }
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Creates a layer over NAND: one device or an array of them. The page of the NAND is the mapping
     /// unit ([`frit_media::NandGeometry::with_mapping_unit`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: FtlConfig, nand: impl Into<NandArray<N>>) -> Result<Ftl<T, N>> {
+    pub fn new(config: FtlConfig, nand: impl Into<NandArray<N>>) -> Result<Ftl<N>> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
@@ -110,7 +109,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         {
             return Err(Error::param("capacity", config.capacity, "leaves no page for data"));
         }
-        let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.spare_needs());
+        let usable = Flash::<N>::nominal_pages_per_unit(&g, config.spare_needs());
         let meta_count = if config.scans() { meta.count() } else { 0 };
         let log_blocks = Self::log_blocks_of(&config, &g, usable, pages, meta_count)?;
         let sizes = Self::mapping_sizes(&config, &g, pages, log_blocks);
@@ -131,9 +130,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
             scheme: Scheme::new(&config, sizes),
             strays: Strays::new(),
             released: Vec::new(),
-            merged: T::default(),
+            merged: Tok::default(),
             translation_pages,
-            translated: T::default(),
+            translated: Tok::default(),
             stale: StaleEntries::new(pages, translation_pages),
             buffer: new_buffer(),
             streams: WriteStreams::new(config.handles(), new_buffer),
@@ -147,10 +146,10 @@ impl<T: Token, N: Store> Ftl<T, N> {
             written_bytes: g.page_bytes,
             discards_pending: PageSet::new(meta.maps()),
             any_discards_pending: false,
-            programmed: T::default(),
+            programmed: Tok::default(),
             flushed: 0,
-            flush_done: T::default(),
-            mark_after: T::default(),
+            flush_done: Tok::default(),
+            mark_after: Tok::default(),
             changed: false,
             unflushed: false,
             unmarked: false,
@@ -267,12 +266,12 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// The NAND side.
     #[must_use]
-    pub fn flash(&self) -> &Flash<T, N> {
+    pub fn flash(&self) -> &Flash<N> {
         &self.flash
     }
 
     /// The NAND side, for fault injection.
-    pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
+    pub fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
     }
 
@@ -297,7 +296,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 }
 
-impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
+impl<N: Store> BlockLayer for Ftl<N> {
     fn info(&self) -> Info {
         Info {
             name: "ftl",
@@ -328,13 +327,13 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         self.flash.prefetch(places[..n].iter().filter_map(|e| e.and_then(PageEntry::ppn)));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.flash.note_request(sink.now());
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.flash.writable()?;
         self.flash.note_request(sink.now());
@@ -342,7 +341,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         self.write_range(sink, at, data, hints).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         // A halt programs the buffer all the same.
         if self.config.power_loss_protection && self.buffers() {
             return Ok(());
@@ -350,7 +349,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.flash.writable()?;
@@ -358,7 +357,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.flash.health.refusal().is_some() {
             return Ok(Progress::Idle);
         }

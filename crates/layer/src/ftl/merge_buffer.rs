@@ -1,8 +1,7 @@
 //! The merge buffer: writes are collected until they fill a program unit (section 3.1).
 
-use crate::Token;
 use frit_core::convert::{count_u32, to_u64, to_usize};
-use frit_core::{Lpn, PAGE_NONE, Sink};
+use frit_core::{Lpn, PAGE_NONE, Sink, Tok};
 
 /// Number of parts of a page whose contents the buffer tracks.
 const PARTS: u32 = u64::BITS;
@@ -15,39 +14,39 @@ fn parts(from: u32, to: u32) -> u64 {
 
 /// State of a page that waits.
 #[derive(Clone, Copy, Debug)]
-struct BufferedPage<T> {
+struct BufferedPage {
     /// Parts that were written since the page is in the buffer, one bit each.
     written: u64,
     /// Token that is done when the other parts were read.
-    read: T,
+    read: Tok,
 }
 
 /// Pages of one program unit that wait in DRAM, and the memory of the program units that are being
 /// programmed.
 #[derive(Debug)]
-pub(crate) struct MergeBuffer<T> {
+pub(crate) struct MergeBuffer {
     page: usize,
     /// Logical pages of the program unit that is being filled.
     lpns: Vec<u32>,
     /// State of these pages. Padding has none.
-    pages: Vec<BufferedPage<T>>,
+    pages: Vec<BufferedPage>,
     /// Contents of the program unit. Empty if the store holds no bytes.
     bytes: Vec<u8>,
     /// Pages of a program unit.
     limit: usize,
     /// For each program unit that has memory, the token of its last program: its memory is free
     /// afterwards.
-    free: Vec<T>,
+    free: Vec<Tok>,
     turn: usize,
     /// Token that is done when the old contents of partly written pages are read.
-    pub(crate) read: T,
+    pub(crate) read: Tok,
     /// NAND unit of the last of these reads.
     pub(super) read_unit: Option<u32>,
 }
 
-impl<T: Token> MergeBuffer<T> {
+impl MergeBuffer {
     /// Creates a buffer with memory for `units` program units of `limit` pages.
-    pub(crate) fn new(units: u32, limit: u32, page_bytes: u32, holds: bool) -> MergeBuffer<T> {
+    pub(crate) fn new(units: u32, limit: u32, page_bytes: u32, holds: bool) -> MergeBuffer {
         let (limit, page) = (to_usize(limit), to_usize(page_bytes));
         MergeBuffer {
             page,
@@ -55,9 +54,9 @@ impl<T: Token> MergeBuffer<T> {
             pages: Vec::with_capacity(limit),
             bytes: vec![0; if holds { limit * page } else { 0 }],
             limit,
-            free: vec![T::default(); to_usize(units.max(1))],
+            free: vec![Tok::default(); to_usize(units.max(1))],
             turn: 0,
-            read: T::default(),
+            read: Tok::default(),
             read_unit: None,
         }
     }
@@ -88,7 +87,7 @@ impl<T: Token> MergeBuffer<T> {
     /// Adds a page, and returns its position. The buffer must not be full.
     pub(crate) fn push(&mut self, lpn: Lpn) -> usize {
         self.lpns.push(lpn.0);
-        self.pages.push(BufferedPage { written: 0, read: T::default() });
+        self.pages.push(BufferedPage { written: 0, read: Tok::default() });
         self.lpns.len() - 1
     }
 
@@ -100,18 +99,18 @@ impl<T: Token> MergeBuffer<T> {
 
     /// Notes that the old contents of a page, which lie in a NAND unit, are in the buffer when `read` is
     /// done. The program waits for this.
-    pub(super) fn note_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, i: usize, read: T, unit: u32) {
+    pub(super) fn note_read(&mut self, sink: &mut Sink, i: usize, read: Tok, unit: u32) {
         self.pages[i].read = read;
         self.read_unit = Some(unit);
         self.wait_for(sink, read);
     }
 
     /// Returns the token for which a read of bytes of a page waits.
-    pub(super) fn readable(&self, i: usize, offset: u32, len: u32) -> T {
+    pub(super) fn readable(&self, i: usize, offset: u32, len: u32) -> Tok {
         let part = self.part_bytes();
         let needed = parts(offset / part, (offset + len).div_ceil(part));
         let page = self.pages[i];
-        if needed & !page.written == 0 { T::default() } else { page.read }
+        if needed & !page.written == 0 { Tok::default() } else { page.read }
     }
 
     fn part_bytes(&self) -> u32 {
@@ -172,12 +171,12 @@ impl<T: Token> MergeBuffer<T> {
 
     /// Token that is done when the memory of the program unit that is being filled is free.
     #[inline]
-    pub(crate) fn ready(&self) -> T {
+    pub(crate) fn ready(&self) -> Tok {
         self.free[self.turn]
     }
 
     /// Starts the next program unit, after the program of this one, which is done with `done`.
-    pub(crate) fn programmed(&mut self, done: T) {
+    pub(crate) fn programmed(&mut self, done: Tok) {
         self.reset_unit();
         self.free[self.turn] = done;
         self.turn = (self.turn + 1) % self.free.len();
@@ -187,18 +186,18 @@ impl<T: Token> MergeBuffer<T> {
     pub(crate) fn reset_unit(&mut self) {
         self.lpns.clear();
         self.pages.clear();
-        self.read = T::default();
+        self.read = Tok::default();
         self.read_unit = None;
     }
 
     /// Forgets all pages.
     pub(crate) fn reset(&mut self) {
         self.reset_unit();
-        self.free.fill(T::default());
+        self.free.fill(Tok::default());
     }
 
     /// Makes the program of the unit wait for a read.
-    pub(crate) fn wait_for<S: Sink<Tok = T>>(&mut self, sink: &mut S, read: T) {
+    pub(crate) fn wait_for(&mut self, sink: &mut Sink, read: Tok) {
         self.read = sink.join(self.read, read);
     }
 

@@ -1,9 +1,8 @@
 //! The map from logical to physical pages, in DRAM: 8 bytes a page.
 
-use crate::Token;
 use crate::flash::{ForwardMap, MovedPage};
 use frit_core::convert::to_usize;
-use frit_core::{Error, Lpn, MediumKind, Ppn, Result, Sink};
+use frit_core::{Error, Lpn, MediumKind, Ppn, Result, Sink, Tok};
 use std::collections::BTreeMap;
 
 const MAPPED: u64 = 1 << 32;
@@ -59,12 +58,12 @@ impl PageEntry {
 
 /// Map of the pages of a volume, and of its pages of metadata behind them.
 #[derive(Debug)]
-pub(super) struct PageMap<T> {
+pub(super) struct PageMap {
     table: Vec<u64>,
     /// First page of metadata.
     meta: u32,
     /// Token that is done when all pages of metadata so far are programmed.
-    pub(super) meta_written: T,
+    pub(super) meta_written: Tok,
     /// Pages that garbage collection has moved, if they are recorded.
     pub(super) moves: Vec<(Lpn, Ppn)>,
     record_moves: bool,
@@ -72,12 +71,12 @@ pub(super) struct PageMap<T> {
     lost: BTreeMap<u32, String>,
 }
 
-impl<T: Token> PageMap<T> {
+impl PageMap {
     /// Creates a map of `pages` pages, and of `meta` pages of metadata behind them. `record_moves` states
     /// that moves of pages are recorded.
-    pub(super) fn new(pages: u32, meta: u32, record_moves: bool) -> PageMap<T> {
+    pub(super) fn new(pages: u32, meta: u32, record_moves: bool) -> PageMap {
         let table = frit_media::memory::table64(to_usize(pages + meta));
-        let (meta_written, lost) = (T::default(), BTreeMap::new());
+        let (meta_written, lost) = (Tok::default(), BTreeMap::new());
         PageMap { table, meta: pages, meta_written, moves: Vec::new(), record_moves, lost }
     }
 
@@ -86,7 +85,7 @@ impl<T: Token> PageMap<T> {
         self.table.fill(0);
         self.moves.clear();
         self.lost.clear();
-        self.meta_written = T::default();
+        self.meta_written = Tok::default();
     }
 
     #[inline]
@@ -145,9 +144,9 @@ impl<T: Token> PageMap<T> {
     }
 }
 
-impl<T: Token> ForwardMap<T> for PageMap<T> {
+impl ForwardMap for PageMap {
     #[inline]
-    fn moved<S: Sink<Tok = T>>(&mut self, _: &mut S, page: MovedPage<T>) -> Result<T> {
+    fn moved(&mut self, _: &mut Sink, page: MovedPage) -> Result<Tok> {
         let buffered = self.table[page.lpn.idx()] & BUFFERED;
         self.table[page.lpn.idx()] = PageEntry::in_nand(page.to, page.seq).0 | buffered;
         if self.record_moves {
@@ -174,8 +173,8 @@ impl<T: Token> ForwardMap<T> for PageMap<T> {
     }
 
     // The order of pages of metadata is part of what they state.
-    fn copy_after(&self, lpn: Lpn) -> T {
-        if lpn.0 < self.meta { T::default() } else { self.meta_written }
+    fn copy_after(&self, lpn: Lpn) -> Tok {
+        if lpn.0 < self.meta { Tok::default() } else { self.meta_written }
     }
 
     fn retires_lost(&self) -> bool {
@@ -186,7 +185,7 @@ impl<T: Token> ForwardMap<T> for PageMap<T> {
         true
     }
 
-    fn make_durable<S: Sink<Tok = T>>(&mut self, _: &mut S) -> Result<()> {
+    fn make_durable(&mut self, _: &mut Sink) -> Result<()> {
         Ok(())
     }
 }

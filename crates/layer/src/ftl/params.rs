@@ -2,13 +2,12 @@
 
 use super::config::FtlConfig;
 use super::layer::Ftl;
-use crate::Token;
 use crate::flash::Gc;
 use frit_core::params::parse_name;
 use frit_core::{ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Params for Ftl<T, N> {
+impl<N: Store> Params for Ftl<N> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

@@ -7,12 +7,11 @@
 use super::layer::Ftl;
 use super::mapping::{BlockPage, MappingScheme, MergeKind, Scheme, Step};
 use super::page_map::PageEntry;
-use crate::Token;
 use crate::flash::{BlockUse, Copied, PlacedPage};
 use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 use std::collections::BTreeSet;
 
@@ -30,15 +29,15 @@ pub(super) struct MergeStats {
     pub(super) padded: u64,
 }
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Programs the page in the merge buffer where the mapping scheme wants it. Returns its NAND unit as
     /// well.
-    pub(super) fn place_page<S: Sink<Tok = T>>(
+    pub(super) fn place_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         cause: Cause,
-    ) -> Result<(u32, PlacedPage<T>)> {
+    ) -> Result<(u32, PlacedPage)> {
         let page = Scheme::page_of(lpn, self.pages_per_block());
         loop {
             self.flash.writable()?;
@@ -67,7 +66,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Executes what a mapping scheme does after a request.
-    pub(super) fn end_request<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn end_request(&mut self, sink: &mut Sink) -> Result<()> {
         while let Some(step) = self.scheme.step_after_request() {
             self.execute(sink, step)?;
         }
@@ -75,7 +74,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Executes a step other than the program of the page.
-    fn execute<S: Sink<Tok = T>>(&mut self, sink: &mut S, step: Step) -> Result<()> {
+    fn execute(&mut self, sink: &mut Sink, step: Step) -> Result<()> {
         match step {
             Step::Anywhere | Step::Program { .. } => Ok(()),
             Step::Take(purpose) => {
@@ -98,7 +97,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         }
     }
 
-    fn take_block<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+    fn take_block(&mut self, sink: &mut Sink) -> Result<u32> {
         let turn = self.streams.next_turn();
         let block = self.flash.take_placed(sink, &mut self.map, turn)?;
         // A merge may program the version that was interrupted in this block at the same place again. A
@@ -111,7 +110,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Merges the logical blocks with pages in a log block, and gives it up.
-    fn reclaim<S: Sink<Tok = T>>(&mut self, sink: &mut S, block: u32) -> Result<()> {
+    fn reclaim(&mut self, sink: &mut Sink, block: u32) -> Result<()> {
         let lbns = self.logical_blocks_in(block);
         for lbn in lbns {
             let merged = self.merge(sink, lbn, None)?;
@@ -137,7 +136,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Brings the pages of a logical block together. Returns `false` if a program failed, after which
     /// the pages are strays.
-    fn merge<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, into: Option<u32>) -> Result<bool> {
+    fn merge(&mut self, sink: &mut Sink, lbn: u32, into: Option<u32>) -> Result<bool> {
         let end = self.mapped_end(lbn);
         let into = match into {
             None if end > 0 => Some(self.take_block(sink)?),
@@ -173,9 +172,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Copies the pages of a logical block to their positions in a block, from its next page on. Returns
     /// `false` if a program failed.
-    fn fill<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, block: u32, until: u32) -> Result<bool> {
+    fn fill(&mut self, sink: &mut Sink, lbn: u32, block: u32, until: u32) -> Result<bool> {
         let first = lbn * self.pages_per_block();
-        let mut merged = T::default();
+        let mut merged = Tok::default();
         loop {
             let at = self.flash.next_in(block);
             if at >= until {
@@ -229,7 +228,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Pads a block up to a position.
-    fn pad_to<S: Sink<Tok = T>>(&mut self, sink: &mut S, block: u32, at: u32) -> Result<()> {
+    fn pad_to(&mut self, sink: &mut Sink, block: u32, at: u32) -> Result<()> {
         while self.flash.next_in(block) < at {
             self.flash.pad_placed(sink, block, Cause::Gc)?;
             self.stats.merges.padded += 1;
@@ -238,7 +237,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Merges all logical blocks with stray pages.
-    fn merge_strays<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn merge_strays(&mut self, sink: &mut Sink) -> Result<()> {
         while let Some(lbn) = self.strays.first().copied() {
             self.flash.writable()?;
             let merged = self.merge(sink, lbn, None)?;
@@ -248,7 +247,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Gives up a block that the scheme does not use any more.
-    fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, block: u32, done: T) -> Result<()> {
+    fn give_up(&mut self, sink: &mut Sink, block: u32, done: Tok) -> Result<()> {
         let pages = self.logical_blocks_in(block);
         self.strays.extend(pages);
         self.flash.give_up(sink, &mut self.map, block, done)

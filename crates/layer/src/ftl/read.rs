@@ -2,17 +2,16 @@
 
 use super::layer::{Ftl, unit_start};
 use super::page_map::PageEntry;
-use crate::Token;
 use crate::spans::{PageSpan, page_spans};
-use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, ReadTarget, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, ReadTarget, Result, Sink, Tok};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Reads a range of bytes. Pages of one program unit that follow each other are read with one
     /// command.
-    pub(super) fn read_range<S: Sink<Tok = T>>(
+    pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -33,9 +32,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Copies part of a page out, and adds the page to the run of pages that one command reads.
-    fn read_page<S: Sink<Tok = T>>(
+    fn read_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         mut into: ReadTarget<'_>,
         run: &mut Vec<Ppn>,
@@ -73,16 +72,16 @@ impl<T: Token, N: Store> Ftl<T, N> {
     /// Finds the entry of a page as the mapping scheme does. The pages that were found before are read
     /// first, because garbage collection may move them. A failure concerns writes only: the map has all
     /// entries.
-    fn translate_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, run: &mut Vec<Ppn>) -> Result<T> {
+    fn translate_read(&mut self, sink: &mut Sink, lpn: Lpn, run: &mut Vec<Ppn>) -> Result<Tok> {
         if self.translation_pages == 0 {
-            return Ok(T::default());
+            return Ok(Tok::default());
         }
         self.read_run(sink, run)?;
         match self.translate(sink, lpn, false) {
             Err(e @ Error::Corrupt { .. }) => Err(e),
             Err(e) => {
                 self.refuse_after(e);
-                Ok(T::default())
+                Ok(Tok::default())
             }
             translated => translated,
         }
@@ -94,7 +93,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Emits the read of a run of pages of one program unit.
-    fn read_run<S: Sink<Tok = T>>(&mut self, sink: &mut S, run: &mut Vec<Ppn>) -> Result<()> {
+    fn read_run(&mut self, sink: &mut Sink, run: &mut Vec<Ppn>) -> Result<()> {
         let Some(&ppn) = run.first() else { return Ok(()) };
         let pages = run.len() as u32;
         run.clear();

@@ -12,13 +12,12 @@ use super::layer::Ftl;
 use super::mapping::Mapping;
 use super::meta::{InterruptedPage, MAP_COPIES, MapSummary, Mark, decode_discards};
 use super::page_map::PageEntry;
-use crate::Token;
 use crate::flash::NandStream;
 use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockId, Cause, CrashKind, Error, LostPage, Lpn, PAGE_NONE, Ppn, ReadTarget, Recovery, Result, Sink,
+    BlockId, Cause, CrashKind, Error, LostPage, Lpn, PAGE_NONE, Ppn, ReadTarget, Recovery, Result, Sink, Tok,
 };
 use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare, Store};
 use std::collections::HashSet;
@@ -86,13 +85,9 @@ struct DamagedRecord {
     in_tail: bool,
 }
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Recovers from the media after the given kind of crash.
-    pub(super) fn recover_from_media<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        crash: CrashKind,
-    ) -> Result<Recovery> {
+    pub(super) fn recover_from_media(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         if !N::STORES_BYTES {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
@@ -150,9 +145,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Writes what later recoveries need, before other programs follow interrupted ones.
-    fn resume<S: Sink<Tok = T>>(
+    fn resume(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         mark: &Mark,
         torn: &[(Ppn, Spare)],
         r: &mut Recovery,
@@ -172,7 +167,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Collects garbage until the reserve of each unit is full again: recoveries that are interrupted one
     /// after the other must not use it up with their marks. Erases wait for the mark of this one.
-    fn refill_reserve<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn refill_reserve(&mut self, sink: &mut Sink) -> Result<()> {
         if self.config.mapping != Mapping::Page {
             return Ok(());
         }
@@ -214,12 +209,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Programs a mark into a program unit of its own. Nothing is programmed or erased before it is
     /// durable.
-    pub(super) fn write_mark_alone<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        mark: &Mark,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn write_mark_alone(&mut self, sink: &mut Sink, mark: &Mark, after: Tok) -> Result<()> {
         let page = self.page_bytes as usize;
         let mut lpns = vec![PAGE_NONE; self.unit_pages as usize];
         let mut bytes = vec![0; page * lpns.len()];
@@ -240,11 +230,11 @@ impl<T: Token, N: Store> Ftl<T, N> {
         self.reads.reset();
         self.discards_pending.clear();
         self.any_discards_pending = false;
-        self.programmed = T::default();
+        self.programmed = Tok::default();
         self.stale_below = 0;
-        (self.flush_done, self.mark_after) = (T::default(), T::default());
+        (self.flush_done, self.mark_after) = (Tok::default(), Tok::default());
         self.interrupted.clear();
-        (self.merged, self.translated) = (T::default(), T::default());
+        (self.merged, self.translated) = (Tok::default(), Tok::default());
         self.flash.reset();
     }
 
@@ -553,12 +543,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Writes newer versions of pages whose interrupted versions have valid records.
-    fn supersede_torn<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        torn: &[(Ppn, Spare)],
-        r: &mut Recovery,
-    ) -> Result<()> {
+    fn supersede_torn(&mut self, sink: &mut Sink, torn: &[(Ppn, Spare)], r: &mut Recovery) -> Result<()> {
         if torn.is_empty() {
             return Ok(());
         }
@@ -597,7 +582,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Shuts down in order: programs everything, and the mark of the halt.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         self.flash.writable()?;
         self.flush_all(sink)?;
         if !self.config.scans() {

@@ -6,7 +6,6 @@
 
 use super::layer::Ftl;
 use super::merge_buffer::MergeBuffer;
-use crate::Token;
 use crate::flash::{HANDLES_MAX, NandStream};
 use crate::planted::FtlBug;
 use frit_core::planted::is_planted;
@@ -15,17 +14,17 @@ use frit_media::Store;
 
 /// Streams of a volume. Number 0 has the data without a placement handle.
 #[derive(Debug)]
-pub(super) struct WriteStreams<T> {
+pub(super) struct WriteStreams {
     /// Buffers of all streams. That of the current one is an empty one in its place.
-    parked: Vec<MergeBuffer<T>>,
+    parked: Vec<MergeBuffer>,
     current: usize,
     /// Program unit of each stream that is written next, for the allocation in turn.
     turns: [u32; HANDLES_MAX + 1],
 }
 
-impl<T: Token> WriteStreams<T> {
+impl WriteStreams {
     /// Creates streams for placement handles, with a buffer for each.
-    pub(super) fn new(handles: usize, buffer: impl Fn() -> MergeBuffer<T>) -> WriteStreams<T> {
+    pub(super) fn new(handles: usize, buffer: impl Fn() -> MergeBuffer) -> WriteStreams {
         let count = if handles == 0 { 0 } else { handles.min(HANDLES_MAX) + 1 };
         WriteStreams {
             parked: (0..count).map(|_| buffer()).collect(),
@@ -68,7 +67,7 @@ impl<T: Token> WriteStreams<T> {
     }
 }
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Selects the stream of a write with these hints.
     #[inline]
     pub(super) fn select_stream(&mut self, hints: Hints) {
@@ -99,7 +98,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Programs the pages that wait in all merge buffers, those of the current stream first.
-    pub(super) fn program_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, cause: Cause) -> Result<()> {
+    pub(super) fn program_all(&mut self, sink: &mut Sink, cause: Cause) -> Result<()> {
         self.program_buffer(sink, cause)?;
         if is_planted(FtlBug::StreamNotFlushed) {
             return Ok(());

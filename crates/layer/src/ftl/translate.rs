@@ -8,13 +8,12 @@ use super::layer::Ftl;
 use super::mapping::{MappingScheme, TranslationStep};
 use super::meta::PageSet;
 use super::page_map::PageEntry;
-use crate::Token;
 use crate::flash::NandStream;
 use crate::flash::gather::UnitWrite;
 use crate::planted::FtlBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{Store, Transfer};
 use std::collections::BTreeSet;
 
@@ -71,11 +70,11 @@ fn encode(entry: PageEntry) -> u32 {
     entry.ppn().map_or(0, |ppn| ppn.0 + 1)
 }
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Finds the entry of a page as DFTL does. Returns the token for which the access to the page waits.
-    pub(super) fn translate<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, changes: bool) -> Result<T> {
+    pub(super) fn translate(&mut self, sink: &mut Sink, lpn: Lpn, changes: bool) -> Result<Tok> {
         if self.translation_pages == 0 || self.flash.health.refusal().is_some() {
-            return Ok(T::default());
+            return Ok(Tok::default());
         }
         self.settle(sink, false)?;
         let mut steps = std::mem::take(&mut self.stale.steps);
@@ -83,7 +82,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         if let Some(dftl) = self.scheme.dftl() {
             dftl.access(lpn, &mut steps);
         }
-        let mut ready = T::default();
+        let mut ready = Tok::default();
         let mut done = Ok(());
         for &step in &steps {
             let stepped = match step {
@@ -115,12 +114,12 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Reads a translation page for an entry, which is compared with the map.
-    fn load<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: u32, lpn: Lpn) -> Result<T> {
+    fn load(&mut self, sink: &mut Sink, page: u32, lpn: Lpn) -> Result<Tok> {
         let read = match self.read_translation(sink, page) {
             Err(Error::Corrupt { .. }) => return self.write_translation(sink, page, false),
             read => read?,
         };
-        let Some(read) = read else { return Ok(T::default()) };
+        let Some(read) = read else { return Ok(Tok::default()) };
         self.stats.translation.reads += 1;
         // Garbage collection for a write-back before this read may have moved the page.
         if !self.scheme.is_changed_in_cache(lpn) {
@@ -137,7 +136,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Reads a translation page into the buffer; `None` if there is none.
-    fn read_translation<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: u32) -> Result<Option<T>> {
+    fn read_translation(&mut self, sink: &mut Sink, page: u32) -> Result<Option<Tok>> {
         let entry = self.map.get(self.translation_lpn(page));
         let Some(ppn) = entry.ppn() else { return Ok(None) };
         let size = to_usize(self.page_bytes);
@@ -178,7 +177,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Reads and writes a translation page with all its entries. Returns the token of the program.
-    fn write_translation<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: u32, batch: bool) -> Result<T> {
+    fn write_translation(&mut self, sink: &mut Sink, page: u32, batch: bool) -> Result<Tok> {
         let read = match self.read_translation(sink, page) {
             // The map has all its entries.
             Err(Error::Corrupt { .. }) => None,
@@ -267,7 +266,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Writes the translation pages of units whose victim is done, or all of them.
-    pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, all: bool) -> Result<()> {
+    pub(super) fn settle(&mut self, sink: &mut Sink, all: bool) -> Result<()> {
         self.note_moved();
         while let Some(i) = self.stale.waiting.iter().position(|(u, _)| all || !self.flash.has_victim(*u)) {
             let (_, pages) = self.stale.waiting.swap_remove(i);
@@ -281,7 +280,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Finds the stale entries after a recovery, which finds the map in the records of its pages.
-    pub(super) fn find_stale_entries<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn find_stale_entries(&mut self, sink: &mut Sink) -> Result<()> {
         if self.translation_pages == 0 {
             return Ok(());
         }
@@ -307,9 +306,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Finds entries in translation pages that differ from the map, and calls `found` with each.
-    pub(super) fn check_translations<S: Sink<Tok = T>>(
+    pub(super) fn check_translations(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         found: &mut dyn FnMut(Lpn, String),
     ) -> Result<()> {
         self.note_moved();

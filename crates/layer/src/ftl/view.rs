@@ -5,7 +5,6 @@ use super::mapping::MappingScheme;
 use super::page_map::PageEntry;
 use super::place::MergeStats;
 use super::translate::TranslationStats;
-use crate::Token;
 use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
@@ -32,7 +31,7 @@ pub(super) struct FtlStats {
     pub(super) translation: TranslationStats,
 }
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// DRAM used by the mapping, its helper tables and the buffers, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         let unit = u64::from(self.unit_pages) * u64::from(self.page_bytes);

@@ -4,20 +4,19 @@ use super::config::Allocation;
 use super::layer::Ftl;
 use super::meta::Mark;
 use super::page_map::PageEntry;
-use crate::Token;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
 use crate::planted::FtlBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Hints, Lpn, PAGE_NONE, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Hints, Lpn, PAGE_NONE, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{Store, Transfer};
 
-impl<T: Token, N: Store> Ftl<T, N> {
+impl<N: Store> Ftl<N> {
     /// Writes a range of bytes.
-    pub(super) fn write_range<S: Sink<Tok = T>>(
+    pub(super) fn write_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         hints: Hints,
@@ -35,12 +34,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Writes part of a page into the merge buffer.
-    fn write_page<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        span: PageSpan,
-        data: WriteData<'_>,
-    ) -> Result<()> {
+    fn write_page(&mut self, sink: &mut Sink, span: PageSpan, data: WriteData<'_>) -> Result<()> {
         let translated = self.translate(sink, span.lpn, true)?;
         let entry = self.map.get(span.lpn);
         let stream = self.streams.current();
@@ -72,7 +66,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Adds a page to the merge buffer, with its old contents if only a part of it is written.
-    fn add_to_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S, span: PageSpan) -> Result<usize> {
+    fn add_to_buffer(&mut self, sink: &mut Sink, span: PageSpan) -> Result<usize> {
         if self.buffer.is_full() {
             // One of its pages was written in part only, or its program failed for want of space.
             self.program_buffer(sink, Cause::Host)?;
@@ -103,7 +97,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             // The part that is not written.
             true => {
                 let rest = page_bytes - span.len;
-                let read = self.flash.read_part(sink, ppn, rest, Cause::Merge, T::default());
+                let read = self.flash.read_part(sink, ppn, rest, Cause::Merge, Tok::default());
                 read.and_then(|read| self.flash.copy_out(ppn, 0, into, entry.tag()).map(|()| read))
             }
             false => self.flash.read(sink, ppn, 0, into, entry.tag(), Cause::Merge),
@@ -122,7 +116,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Programs the pages of the merge buffer, with padding if they do not fill a program unit.
-    pub(super) fn program_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S, cause: Cause) -> Result<()> {
+    pub(super) fn program_buffer(&mut self, sink: &mut Sink, cause: Cause) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -180,7 +174,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Programs the page in the buffer where the mapping scheme wants it.
-    fn program_placed<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, cause: Cause) -> Result<()> {
+    fn program_placed(&mut self, sink: &mut Sink, lpn: Lpn, cause: Cause) -> Result<()> {
         self.changed = true;
         let (unit, placed) = match self.place_page(sink, lpn, cause) {
             Ok(placed) => placed,
@@ -210,7 +204,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Maps the pages of the merge buffer, which were programmed.
-    fn map_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: ProgrammedUnit<T>) -> Result<()> {
+    fn map_buffer(&mut self, sink: &mut Sink, unit: ProgrammedUnit) -> Result<()> {
         for i in 0..self.buffer.lpns().len() {
             let lpn = Lpn(self.buffer.lpns()[i]);
             let Some(old) = self.map.find(u64::from(lpn.0)) else { continue };
@@ -234,7 +228,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// NAND unit of the program unit that is written next.
-    fn next_unit<S: Sink<Tok = T>>(&mut self, sink: &S) -> u32 {
+    fn next_unit(&mut self, sink: &Sink) -> u32 {
         let start = match self.config.allocation {
             Allocation::Static => self.buffer.lpns().first().map_or(0, |lpn| lpn / self.unit_pages),
             Allocation::Dynamic => self.streams.next_turn(),
@@ -251,9 +245,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Adds a page of metadata to the merge buffer.
-    pub(super) fn buffer_meta<S: Sink<Tok = T>>(
+    pub(super) fn buffer_meta(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<()> {
@@ -275,7 +269,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
 
     /// Makes all acknowledged writes and discards durable. An FTL that has become read-only and has
     /// accepted none since the last flush, or since its recovery, has nothing to program.
-    pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink) -> Result<()> {
         if is_planted(FtlBug::FlushIgnored) {
             return Ok(());
         }
@@ -313,7 +307,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     /// Adds the mark to the merge buffer.
-    fn write_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S, mark: &Mark) -> Result<()> {
+    fn write_mark(&mut self, sink: &mut Sink, mark: &Mark) -> Result<()> {
         self.stats.marks += 1;
         self.buffer_meta(sink, self.meta.mark(), |page| mark.encode(page))
     }

@@ -14,14 +14,13 @@ use super::redo::{REDO_ENTRIES, RedoRecord};
 use super::route::HostRequest;
 use super::to_nand::overlay;
 use super::to_pcm::no_pcm;
-use crate::Token;
 use crate::flash::NandStream;
 use crate::flash::alloc::PageWrite;
 use crate::payload::zeros;
 use crate::planted::HfslBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Lpn, Result, Sink, WriteData};
+use frit_core::{Cause, Lpn, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 /// Size of an atomic update, in bytes.
@@ -37,16 +36,16 @@ struct PlannedPage {
 
 /// Page written to a new location, which no entry names yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WrittenPage<T> {
+pub(crate) struct WrittenPage {
     lpn: Lpn,
     entry: MapEntry,
     /// Sub-pages that the old and the new descriptor share, one bit each.
     kept: u8,
     /// Token that completes when the data is durable.
-    durable: T,
+    durable: Tok,
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Returns `true` if a 4 KiB block has several pages, which must change together.
     #[inline]
     pub(crate) fn has_groups(&self) -> bool {
@@ -59,9 +58,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes a range, one 4 KiB block at a time.
-    pub(crate) fn write_groups<S: Sink<Tok = T>>(
+    pub(crate) fn write_groups(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         request: HostRequest,
@@ -77,9 +76,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.write_group(sink, request, &group, data)
     }
 
-    fn write_group<S: Sink<Tok = T>>(
+    fn write_group(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         request: HostRequest,
         group: &[PageSpan],
         data: WriteData<'_>,
@@ -106,9 +105,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Chooses the destination of each page, and reserves space for all of them.
-    fn plan<S: Sink<Tok = T>>(
+    fn plan(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         request: HostRequest,
         group: &[PageSpan],
     ) -> Result<(Vec<PlannedPage>, NandStream)> {
@@ -139,12 +138,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Reserves space in PCM for all pages that go to a region. If there is too little, they go to
     /// NAND.
-    fn reserve_group<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        plan: &mut [PlannedPage],
-        region: PcmRegion,
-    ) -> Result<()> {
+    fn reserve_group(&mut self, sink: &mut Sink, plan: &mut [PlannedPage], region: PcmRegion) -> Result<()> {
         let mine: Vec<PageSpan> = plan.iter().filter(|p| p.region == Some(region)).map(|p| p.span).collect();
         if mine.is_empty() || self.reserve_pcm_for(sink, &mine, region)? {
             return Ok(());
@@ -156,13 +150,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    fn place<S: Sink<Tok = T>>(
+    fn place(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         plan: &[PlannedPage],
         stream: NandStream,
         data: WriteData<'_>,
-    ) -> Result<Vec<WrittenPage<T>>> {
+    ) -> Result<Vec<WrittenPage>> {
         let mut placed = Vec::with_capacity(plan.len());
         for p in plan {
             let part = data.part(p.span.from, p.span.len);
@@ -182,13 +176,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(placed)
     }
 
-    fn place_in_nand<S: Sink<Tok = T>>(
+    fn place_in_nand(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         p: PlannedPage,
         data: WriteData<'_>,
         stream: NandStream,
-    ) -> Result<WrittenPage<T>> {
+    ) -> Result<WrittenPage> {
         let (lpn, start) = (p.span.lpn, sink.start());
         let write = |data, after| PageWrite { lpn, unit: p.unit, stream, data, cause: Cause::Host, after };
         let (ppn, durable) = if p.span.len == self.page_bytes {
@@ -207,13 +201,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(WrittenPage { lpn, entry, kept: 0, durable })
     }
 
-    fn place_in_pcm<S: Sink<Tok = T>>(
+    fn place_in_pcm(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
-    ) -> Result<WrittenPage<T>> {
+    ) -> Result<WrittenPage> {
         let (desc, written, kept) = match self.map.get(span.lpn).place() {
             PageLocation::Pcm(old) => {
                 let shadow = self.shadow(sink, old, span, data, region)?;
@@ -229,7 +223,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Releases pages that were written and will not be mapped.
-    fn release_written<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[WrittenPage<T>]) {
+    fn release_written(&mut self, sink: &mut Sink, placed: &[WrittenPage]) {
         for p in placed {
             match p.entry.place() {
                 PageLocation::Unmapped => {}
@@ -245,7 +239,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Maps all pages to their new locations atomically, and releases the old locations.
-    pub(crate) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[WrittenPage<T>]) -> Result<()> {
+    pub(crate) fn commit(&mut self, sink: &mut Sink, placed: &[WrittenPage]) -> Result<()> {
         let Some(first) = placed.first().map(|p| p.lpn.0) else { return Ok(()) };
         let mut redo = RedoRecord { first, ..RedoRecord::EMPTY };
         // Larger than the numbers of all pages of the group, and smaller than those of later pages.
@@ -293,12 +287,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Discards pages of one 4 KiB block together.
-    pub(crate) fn unmap_group<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        first: u32,
-        pages: u32,
-    ) -> Result<()> {
+    pub(crate) fn unmap_group(&mut self, sink: &mut Sink, first: u32, pages: u32) -> Result<()> {
         let gone: Vec<Lpn> = (first..first + pages)
             .map(Lpn)
             .filter(|&l| self.is_mapped(l) || self.discard_pending(l))
@@ -310,7 +299,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return self.unmap(sink, one);
         }
         let durable = sink.start();
-        let placed: Vec<WrittenPage<T>> = gone
+        let placed: Vec<WrittenPage> = gone
             .into_iter()
             .map(|lpn| {
                 let entry = self.map.get(lpn).moved(PageLocation::Unmapped, 0, self.flash.next_seq());
@@ -322,12 +311,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Discards a range, one 4 KiB block at a time. Where the range covers part of a page, the
     /// whole part of the block is written with zeros instead.
-    pub(crate) fn discard_groups<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        mut byte: u64,
-        end: u64,
-    ) -> Result<()> {
+    pub(crate) fn discard_groups(&mut self, sink: &mut Sink, mut byte: u64, end: u64) -> Result<()> {
         let page = u64::from(self.page_bytes);
         while byte < end {
             let len = (u64::from(ATOMIC_BYTES) - byte % u64::from(ATOMIC_BYTES)).min(end - byte);
@@ -345,7 +329,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// NAND unit for a page: its current unit, so that units stay evenly full.
     #[inline]
-    pub(crate) fn unit_for<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
+    pub(crate) fn unit_for(&self, sink: &Sink, lpn: Lpn) -> u32 {
         match self.map.get(lpn).place() {
             PageLocation::Nand(ppn) => {
                 let g = self.flash.nand().geometry();

@@ -10,7 +10,6 @@ use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
 use super::layout::{DESC_BYTES, DESC_LEN};
 use super::pcm::{Desc, NONE};
-use crate::Token;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
@@ -102,11 +101,11 @@ fn damage_location(e: &Error) -> MediumAddr {
     }
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Compares map, spare areas, descriptors and data with each other.
-    pub(super) fn run_check<S: Sink<Tok = T>>(
+    pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -178,12 +177,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Compares the record of a page with its entry, and verifies the data if the scope includes
     /// it.
-    fn check_page<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        check: &mut CheckRun<'_>,
-    ) -> Result<()> {
+    fn check_page(&mut self, sink: &mut Sink, lpn: Lpn, check: &mut CheckRun<'_>) -> Result<()> {
         let entry = self.map.get(lpn);
         match entry.place() {
             PageLocation::Unmapped => return Ok(()),
@@ -213,7 +207,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Finds valid page versions that no entry names.
-    fn find_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut CheckRun<'_>) -> Result<()> {
+    fn find_orphans(&mut self, sink: &mut Sink, check: &mut CheckRun<'_>) -> Result<()> {
         let g = *self.flash.nand().geometry();
         for block in (0..g.blocks()).map(BlockId) {
             for page in 0..self.flash.nand().next_page(block) {
@@ -243,7 +237,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Decides whether an entry should name a version that it does not, and repairs it if asked to.
-    fn resolve_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut CheckRun<'_>) -> Result<()> {
+    fn resolve_orphans(&mut self, sink: &mut Sink, check: &mut CheckRun<'_>) -> Result<()> {
         for (lpn, orphan) in std::mem::take(&mut check.newest) {
             let (medium, at) = match orphan.place {
                 PageLocation::Nand(ppn) => (MediumKind::Nand, u64::from(ppn.0)),
@@ -282,9 +276,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Extends the findings about a damaged page by its newest other version. Maps that version if
     /// repair is asked for, and it is the lost version or a newer one, or older versions are
     /// permitted.
-    fn extend_findings<S: Sink<Tok = T>>(
+    fn extend_findings(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         orphan: Orphan,
         place: MediumAddr,

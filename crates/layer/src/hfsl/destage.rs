@@ -7,10 +7,9 @@ use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
 use super::pcm::{NONE, PcmRegion};
 use super::read::sub_spans;
-use crate::Token;
 use crate::flash::NandStream;
 use crate::spans::PageSpan;
-use frit_core::{Cause, Error, Lpn, Progress, Result, Sink};
+use frit_core::{Cause, Error, Lpn, Progress, Result, Sink, Tok};
 use frit_media::Store;
 
 /// Share of PCM that is kept free of pages over files (`flush_map`), whatever `pcm_low` says (our
@@ -21,7 +20,7 @@ use frit_media::Store;
 /// the 2 % of `pcm_low`, a volume of 4 MiB of PCM makes three syncs for every ten writes of 4 KiB.
 const HELD_SHARE: f64 = 0.125;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Number of slots that a write of part of a page to PCM takes.
     fn slots_for(&self, span: PageSpan) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
@@ -37,20 +36,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Reserves space in a region for part of a page. Returns `false` if PCM cannot take it.
     #[inline]
-    pub(crate) fn reserve_pcm<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        span: PageSpan,
-        region: PcmRegion,
-    ) -> Result<bool> {
+    pub(crate) fn reserve_pcm(&mut self, sink: &mut Sink, span: PageSpan, region: PcmRegion) -> Result<bool> {
         // The need is computed again after each destage: the destaged page may be this one.
         self.reserve_pcm_with(sink, |hfsl| (hfsl.slots_for(span), 1), region)
     }
 
     /// Reserves space for parts of pages that are written before any of them is mapped.
-    pub(crate) fn reserve_pcm_for<S: Sink<Tok = T>>(
+    pub(crate) fn reserve_pcm_for(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         spans: &[PageSpan],
         region: PcmRegion,
     ) -> Result<bool> {
@@ -58,9 +52,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     #[inline]
-    fn reserve_pcm_with<S: Sink<Tok = T>>(
+    fn reserve_pcm_with(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         need: impl Fn(&Self) -> (u32, usize),
         region: PcmRegion,
     ) -> Result<bool> {
@@ -125,11 +119,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// little space is free. Over files it destages two while less than half of the free share is
     /// free: with one for one, PCM that was filled once would stay full.
     #[inline]
-    pub(crate) fn destage_on_write<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        region: PcmRegion,
-    ) -> Result<()> {
+    pub(crate) fn destage_on_write(&mut self, sink: &mut Sink, region: PcmRegion) -> Result<()> {
         let other = if region == PcmRegion::Storage { PcmRegion::Cache } else { PcmRegion::Storage };
         if self.above_quota(region, self.free_share(self.config.pcm_low)) {
             self.destage_victim(sink, region)?;
@@ -143,7 +133,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Destages the victim of a region; in a cache also the pages that follow it.
-    fn destage_victim<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: PcmRegion) -> Result<T> {
+    fn destage_victim(&mut self, sink: &mut Sink, region: PcmRegion) -> Result<Tok> {
         let Some(desc) = self.choose_victim(region) else { return Ok(sink.start()) };
         let Some(pcm) = &self.map.pcm else { return Ok(sink.start()) };
         let lpn = Lpn(pcm.desc[desc as usize].lpn);
@@ -187,7 +177,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Moves one page from PCM to NAND. Its slots are free after the program is complete.
-    fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<T> {
+    fn destage(&mut self, sink: &mut Sink, lpn: Lpn) -> Result<Tok> {
         self.stats.destaged += 1;
         let mut page = std::mem::take(&mut self.scratch);
         let moved = self.read_whole(sink, lpn, &mut page, Cause::Destage).and_then(|read| {
@@ -214,7 +204,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Idle-time work: destages PCM, then collects garbage in NAND.
-    pub(crate) fn idle_work<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
+    pub(crate) fn idle_work(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         // After a halt the header vouches for the media as they are: idle_work work waits for the next write.
         let halted = self.usage.formatted && !self.usage.in_use;
         if halted || self.flash.writable().is_err() {

@@ -3,7 +3,6 @@
 use super::Hfsl;
 use super::entry::PageLocation;
 use super::layout::ENTRY_BYTES;
-use crate::Token;
 use frit_core::extents::merge_runs;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery,
@@ -11,7 +10,7 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     fn medium_of(&self, lpn: Lpn) -> Option<MediumKind> {
         match self.map.get(lpn).place() {
             // A lost page is not reported as a hole: a copy by extents must read it and get the
@@ -24,12 +23,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<N: Store, P: Store> Quiesce for Hfsl<N, P> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.shut_down(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         let recovery = self.recover_from_media(sink, CrashKind::Process)?;
         match recovery.lost.first() {
             Some(lost) => Err(Error::Corrupt {
@@ -42,8 +41,8 @@ impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
     }
 }
 
-impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<N: Store, P: Store> Durable for Hfsl<N, P> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         if !self.map.each() {
             let why = "does not survive a crash or a power loss; a volume needs \"each\"";
             return Err(Error::param("map_persist", "halt", why));
@@ -53,7 +52,7 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         self.recover_from_media(sink, stop)
     }
 
@@ -64,7 +63,7 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -9,7 +9,6 @@
 
 use super::layout::{ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::PcmSpace;
-use crate::Token;
 use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
@@ -53,10 +52,10 @@ impl FlushMap {
 
     /// Updates the second map between two syncs of PCM, and frees everything that was held back.
     /// The first map has `pages` entries.
-    pub(crate) fn write<T: Token, P: Store, S: Sink<Tok = T>>(
+    pub(crate) fn write<P: Store>(
         &mut self,
-        sink: &mut S,
-        pcm: &mut PcmSpace<T, P>,
+        sink: &mut Sink,
+        pcm: &mut PcmSpace<P>,
         pages: usize,
     ) -> Result<()> {
         let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };

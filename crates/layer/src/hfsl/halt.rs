@@ -5,15 +5,14 @@ use super::entry::MapEntry;
 use super::header::SUSPECTS;
 use super::layout::{CHUNK, ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::NONE;
-use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
-use frit_core::{Result, Sink};
+use frit_core::{Result, Sink, Tok};
 use frit_media::Store;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Shuts down in order: writes descriptors and map, and notes it in the header.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         self.ensure_in_use(sink)?;
         let done = self.write_descs(sink)?;
         self.write_map(sink, done)?;
@@ -26,7 +25,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes descriptors before entries: an entry must never point to an unwritten descriptor.
-    fn write_descs<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
+    fn write_descs(&mut self, sink: &mut Sink) -> Result<Tok> {
         let mut done = sink.start();
         let Some(pcm) = &mut self.map.pcm else { return Ok(done) };
         for desc in 0..pcm.desc.len() as u32 {
@@ -41,7 +40,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(pcm.medium.fence(sink, done))
     }
 
-    fn write_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<()> {
+    fn write_map(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let mut bytes = Vec::with_capacity(CHUNK * ENTRY_LEN);
         let mut done = after;
@@ -71,7 +70,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Marks the layer as cleanly shut down, so that the next boot has nothing to repair.
-    fn mark_clean<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn mark_clean(&mut self, sink: &mut Sink) -> Result<()> {
         // Stores a limit above all numbers in use, from which the next boot continues.
         self.write_usage(sink, false)?;
         let flags = if self.flash.suspect_blocks() > 0 { SUSPECTS } else { 0 };

@@ -6,13 +6,12 @@ use super::entry::MapEntry;
 use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
 use super::redo::RedoArea;
-use crate::Token;
 use crate::header::{HEAD_BYTES, LayerHeader, STATE_AT};
 use crate::payload::source_of;
 use crate::planted::HfslBug;
 use crate::words::{seal, unseal};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok};
 use frit_media::Store;
 use frit_wear::Leveled;
 
@@ -83,9 +82,7 @@ pub(crate) struct FormattedSizes {
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn formatted_sizes<T: Token, P: Store>(
-    medium: &mut Leveled<T, P>,
-) -> Result<Option<FormattedSizes>> {
+pub(crate) fn formatted_sizes<P: Store>(medium: &mut Leveled<P>) -> Result<Option<FormattedSizes>> {
     if !P::STORES_BYTES || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
@@ -103,7 +100,7 @@ fn flags_word(flags: u32) -> u64 {
     u64::from(flags) | u64::from(frit_media::checksum::crc32c(&flags.to_le_bytes())) << 32
 }
 
-impl<T: Token, P: Store> PcmSpace<T, P> {
+impl<P: Store> PcmSpace<P> {
     /// Returns the identity part of the header: version, page size, sub-page size, pages, sub-page
     /// slots, bytes of a descriptor, has a second map as of the last flush, the map was
     /// initialised, lines of the ring of redo records, bytes of a line.
@@ -127,24 +124,18 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         LayerHeader::new(MAGIC, &words)
     }
 
-    pub(crate) fn meta<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        bytes: &[u8],
-        after: T,
-    ) -> Result<T> {
+    pub(crate) fn meta(&mut self, sink: &mut Sink, at: u64, bytes: &[u8], after: Tok) -> Result<Tok> {
         self.medium.write(sink, at, source_of::<P>(bytes), Cause::Meta, after)
     }
 
     /// Writes the whole header with the state "in use". The flags are written last, since they make
     /// the rest valid.
-    pub(crate) fn write_header<S: Sink<Tok = T>>(
+    pub(crate) fn write_header(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         seq_limit: u64,
         map_initialised: bool,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let mut head = [0; HEADER_BYTES as usize];
         head[..HEAD_BYTES].copy_from_slice(self.header(map_initialised).bytes());
         head[SEQ_AT as usize..][..8].copy_from_slice(&seal(seq_limit, None).to_le_bytes());
@@ -170,7 +161,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Initialises both maps with entries of pages that were never written, so that zeros are
     /// always damage.
-    fn fill_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S, start: T) -> Result<T> {
+    fn fill_maps(&mut self, sink: &mut Sink, start: Tok) -> Result<Tok> {
         let mut done = start;
         let mut bytes = Vec::with_capacity(CHUNK * 8);
         let pages = (self.layout.map_bytes / 8) as u32;
@@ -188,7 +179,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Writes the flags. They are durable when the returned token completes.
-    pub(crate) fn write_flags<S: Sink<Tok = T>>(&mut self, sink: &mut S, flags: u32, after: T) -> Result<T> {
+    pub(crate) fn write_flags(&mut self, sink: &mut Sink, flags: u32, after: Tok) -> Result<Tok> {
         let at = self.layout.header_at + STATE_AT;
         let written = self.meta(sink, at, &flags_word(flags).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
@@ -196,7 +187,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Writes the limit of the sequence numbers in use. It is durable when the returned token
     /// completes.
-    pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
+    pub(crate) fn write_seq_limit(&mut self, sink: &mut Sink, limit: u64) -> Result<Tok> {
         let (at, start) = (self.layout.header_at + SEQ_AT, sink.start());
         let written = self.meta(sink, at, &seal(limit, None).to_le_bytes(), start)?;
         Ok(self.medium.fence(sink, written))
@@ -204,18 +195,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Records that pages with sequence numbers up to `seq` may have been left without an entry by
     /// a crash.
-    pub(crate) fn write_recovered<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        seq: u64,
-        after: T,
-    ) -> Result<T> {
+    pub(crate) fn write_recovered(&mut self, sink: &mut Sink, seq: u64, after: Tok) -> Result<Tok> {
         let at = self.layout.header_at + RECOVERED_AT;
         let written = self.meta(sink, at, &seal(seq, None).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
-    fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
+    fn read_part<const B: usize>(&mut self, sink: &mut Sink, at: u64) -> Result<[u8; B]> {
         let mut bytes = [0; B];
         let (at, start) = (self.layout.header_at + at, sink.start());
         let done = self.medium.read(sink, at, ReadTarget::Bytes(&mut bytes), Cause::Meta, start)?;
@@ -228,7 +214,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// # Errors
     /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
     /// damaged.
-    pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<HeaderState> {
+    pub(crate) fn read_header(&mut self, sink: &mut Sink) -> Result<HeaderState> {
         let found = LayerHeader::from_bytes(self.read_part(sink, 0)?);
         let at = self.layout.header_at;
         let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
@@ -246,7 +232,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
                 _ => "this is not the header of an HFSL",
             }));
         }
-        let words = self.read_part::<S, 24>(sink, STATE_AT)?;
+        let words = self.read_part::<24>(sink, STATE_AT)?;
         let word = |i: usize| {
             words.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
@@ -259,10 +245,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
     #[inline]
-    pub(crate) fn ensure_in_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(crate) fn ensure_in_use(&mut self, sink: &mut Sink) -> Result<()> {
         if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
             return Ok(());
         }
@@ -272,7 +258,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Writes the state of use. With `fill` the map is new, and is initialised with entries of
     /// pages that were never written.
     #[cold]
-    pub(super) fn write_usage<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
+    pub(super) fn write_usage(&mut self, sink: &mut Sink, fill: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else {
             self.usage = RecordedUse { in_use: true, seq_limit: u64::MAX, ..self.usage };
             return Ok(());
@@ -285,7 +271,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             pcm.write_header(sink, limit, fill)?
         };
         self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
-        let first = if is_planted(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
+        let first = if is_planted(HfslBug::UsedBeforeNoted) { Tok::default() } else { noted };
         (self.flash.in_use, pcm.in_use) = (first, first);
         // Media behind a page cache are synced as well, before the first data is written.
         pcm.medium.flush(sink)?;
@@ -296,12 +282,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Marks the layer as in use, with sequence numbers that no page has.
-    pub(super) fn resume<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        head: HeaderState,
-        clean: bool,
-    ) -> Result<()> {
+    pub(super) fn resume(&mut self, sink: &mut Sink, head: HeaderState, clean: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let limit = head.seq_limit + SEQ_STEP;
         let mut done = pcm.write_seq_limit(sink, limit)?;

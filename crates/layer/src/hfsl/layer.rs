@@ -12,7 +12,6 @@ use super::read_buffer::ReadBuffer;
 use super::redo::RedoRing;
 use super::route::HostRequest;
 use super::stats::HfslStats;
-use crate::Token;
 use crate::flash::Flash;
 use crate::payload::zeros;
 use crate::planted::HfslBug;
@@ -46,10 +45,10 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
 /// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
 /// (either both hold bytes or neither does).
 #[derive(Debug)]
-pub struct Hfsl<T, N: Store, P: Store> {
+pub struct Hfsl<N: Store, P: Store> {
     pub(crate) config: HfslConfig,
-    pub(crate) flash: Flash<T, N>,
-    pub(crate) map: MappingTable<T, P>,
+    pub(crate) flash: Flash<N>,
+    pub(crate) map: MappingTable<P>,
     pub(crate) placement: Placement,
     pub(crate) heat: Heat,
     pub(crate) heat_on: bool,
@@ -64,7 +63,7 @@ pub struct Hfsl<T, N: Store, P: Store> {
     pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Creates a layer over the given media: one NAND device or an array of them. Without PCM it is
     /// a page-mapped FTL on NAND: the baseline.
     ///
@@ -143,12 +142,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// The NAND side.
     #[must_use]
-    pub fn flash(&self) -> &Flash<T, N> {
+    pub fn flash(&self) -> &Flash<N> {
         &self.flash
     }
 
     /// The NAND side, for fault injection.
-    pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
+    pub fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
     }
 
@@ -165,7 +164,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     pub(crate) fn capacity_bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.page_bytes)
     }
@@ -175,9 +174,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         check_bytes(at, len, self.capacity_bytes())
     }
 
-    pub(crate) fn write_range<S: Sink<Tok = T>>(
+    pub(crate) fn write_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         hints: Hints,
@@ -201,9 +200,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.flash.health.refuse_after(e, false, HfslBug::NotPoisoned)
     }
 
-    pub(crate) fn read_range<S: Sink<Tok = T>>(
+    pub(crate) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -238,7 +237,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
+impl<N: Store, P: Store> BlockLayer for Hfsl<N, P> {
     fn info(&self) -> Info {
         Info {
             name: "hfsl",
@@ -268,17 +267,17 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         self.flash.prefetch(places[..n].iter().filter_map(|e| nand_page(*e)));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
         self.read_range(sink, at.bytes(), into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(data.len()))?;
         self.write_range(sink, at.bytes(), data, hints)
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         if is_planted(HfslBug::FlushIgnored) {
             return Ok(());
         }
@@ -294,7 +293,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         Ok(())
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
         // Before the range is examined: after a failed operation even a discard without effect
@@ -321,15 +320,15 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         Ok(())
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         self.idle_work(sink, budget).map_err(|e| self.refuse_after(e))
     }
 
-    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {
+    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess> {
         Some(self)
     }
 
-    fn raw_access(&mut self) -> Option<&mut dyn RawAccess<S>> {
+    fn raw_access(&mut self) -> Option<&mut dyn RawAccess> {
         Some(self)
     }
 
@@ -342,13 +341,13 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 }
 
-impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
-    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()> {
+impl<N: Store, P: Store> ByteAccess for Hfsl<N, P> {
+    fn read_bytes(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>) -> Result<()> {
         self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, Cause::Host)
     }
 
-    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, hints: Hints) -> Result<()> {
+    fn write_bytes(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.check_range(at, u64::from(data.len()))?;
         self.write_range(sink, at, data, hints)
     }

@@ -4,7 +4,6 @@
 use super::config::{FusionMethod, HfslConfig, MapPersist};
 use super::entry::SUBPAGES_MAX;
 use super::redo::{RedoArea, RedoRing};
-use crate::Token;
 use crate::flash::page_capacity;
 use frit_core::{Error, Result, SECTOR_BYTES};
 use frit_media::{NandArray, NandGeometry, Store};
@@ -49,8 +48,8 @@ impl PcmLayout {
     ///
     /// # Errors
     /// The map leaves too little space for data, or more slots than can be addressed.
-    pub(super) fn new<T: Token, P: Store>(
-        medium: &mut Leveled<T, P>,
+    pub(super) fn new<P: Store>(
+        medium: &mut Leveled<P>,
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,

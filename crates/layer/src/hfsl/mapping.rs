@@ -5,42 +5,41 @@ use super::entry::{MapEntry, PageLocation};
 use super::flush_map::FlushMap;
 use super::layout::ENTRY_BYTES;
 use super::pcm::PcmSpace;
-use crate::Token;
 use crate::flash::{ForwardMap, MovedPage};
 use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink};
+use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Tok};
 use frit_media::Store;
 use std::collections::BTreeMap;
 
 /// Mapping table, and the PCM that holds the table and some of the pages.
 #[derive(Debug)]
-pub(crate) struct MappingTable<T, P: Store> {
+pub(crate) struct MappingTable<P: Store> {
     pub(crate) table: Vec<u64>,
-    pub(crate) pcm: Option<PcmSpace<T, P>>,
+    pub(crate) pcm: Option<PcmSpace<P>>,
     pub(crate) persist: MapPersist,
     /// Token that every write of an entry and of a redo record waits for: after it, no older redo
     /// record can overwrite the entry.
-    pub(crate) redo_barrier: T,
+    pub(crate) redo_barrier: Tok,
     /// Time at which all entries so far are as durable as the configuration wants them.
-    pub(crate) written: T,
+    pub(crate) written: Tok,
     /// Pages whose contents are lost, with the reason. They are unmapped in the table.
     pub(crate) lost: BTreeMap<u32, String>,
     /// Entries that changed since the last flush; present if the second map is kept.
     pub(crate) flush_map: Option<FlushMap>,
 }
 
-impl<T: Token, P: Store> MappingTable<T, P> {
-    pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<T, P>>, persist: MapPersist) -> MappingTable<T, P> {
+impl<P: Store> MappingTable<P> {
+    pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<P>>, persist: MapPersist) -> MappingTable<P> {
         let flush_map = pcm.as_ref().and_then(|p| p.layout.flush_map_at).map(|_| FlushMap::new(pages));
         let table = frit_media::memory::table64(pages as usize);
         MappingTable {
             table,
             pcm,
             persist,
-            redo_barrier: T::default(),
-            written: T::default(),
+            redo_barrier: Tok::default(),
+            written: Tok::default(),
             lost: BTreeMap::new(),
             flush_map,
         }
@@ -61,13 +60,7 @@ impl<T: Token, P: Store> MappingTable<T, P> {
     /// Changes an entry after `after` is complete. Returns a token that completes when the change
     /// is as durable as `map_persist` requires.
     #[inline]
-    pub(crate) fn set<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        entry: MapEntry,
-        after: T,
-    ) -> Result<T> {
+    pub(crate) fn set(&mut self, sink: &mut Sink, lpn: Lpn, entry: MapEntry, after: Tok) -> Result<Tok> {
         self.note(lpn, entry);
         if !self.each() {
             return Ok(after);
@@ -125,9 +118,9 @@ impl<T: Token, P: Store> MappingTable<T, P> {
     }
 }
 
-impl<T: Token, P: Store> ForwardMap<T> for MappingTable<T, P> {
+impl<P: Store> ForwardMap for MappingTable<P> {
     #[inline]
-    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: MovedPage<T>) -> Result<T> {
+    fn moved(&mut self, sink: &mut Sink, page: MovedPage) -> Result<Tok> {
         let entry = self.get(page.lpn).moved(PageLocation::Nand(page.to), 0, page.seq);
         self.set(sink, page.lpn, entry, page.done)
     }
@@ -147,7 +140,7 @@ impl<T: Token, P: Store> ForwardMap<T> for MappingTable<T, P> {
         self.mark_lost(lpn, why);
     }
 
-    fn make_durable<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn make_durable(&mut self, sink: &mut Sink) -> Result<()> {
         match (&mut self.pcm, &mut self.flush_map) {
             (Some(pcm), Some(map)) => map.write(sink, pcm, self.table.len()),
             _ => Ok(()),
@@ -155,15 +148,9 @@ impl<T: Token, P: Store> ForwardMap<T> for MappingTable<T, P> {
     }
 }
 
-impl<T: Token, P: Store> PcmSpace<T, P> {
+impl<P: Store> PcmSpace<P> {
     /// Writes an entry to PCM. It is durable after the next fence.
-    pub(crate) fn write_entry<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: u32,
-        raw: u64,
-        after: T,
-    ) -> Result<T> {
+    pub(crate) fn write_entry(&mut self, sink: &mut Sink, lpn: u32, raw: u64, after: Tok) -> Result<Tok> {
         let at = self.layout.map_at + u64::from(lpn) * ENTRY_BYTES;
         self.medium.write(sink, at, source_of::<P>(&raw.to_le_bytes()), Cause::Meta, after)
     }

@@ -3,13 +3,12 @@
 use super::buffer::BufferPolicy;
 use super::heat::{Heat, HeatPolicy};
 use super::{FusionMethod, Hfsl, HfslConfig};
-use crate::Token;
 use crate::flash::Gc;
 use frit_core::params::parse_name;
 use frit_core::{Error, ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Returns the value of a parameter that is derived from the media, or `None` for others.
     fn derived(&self, key: &str) -> Option<u64> {
         let g = self.flash.nand().geometry();
@@ -28,7 +27,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
+impl<N: Store, P: Store> Params for Hfsl<N, P> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {
@@ -50,7 +49,7 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
     }
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Applies a configuration in which `key` was changed. Nothing changes when a policy name is
     /// unknown.
     fn apply(&mut self, key: &str, c: HfslConfig) -> Result<()> {

@@ -10,11 +10,10 @@ use super::buffer::{BufferPolicy, PcmBuffer};
 use super::entry::SUBPAGES_MAX;
 use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
 use super::redo::{RedoLog, RedoRing};
-use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
-use frit_core::{Error, Lpn, MediumKind, Result, Sink};
+use frit_core::{Error, Lpn, MediumKind, Result, Sink, Tok};
 use frit_media::{Store, checksum};
 use frit_wear::Leveled;
 use std::collections::VecDeque;
@@ -71,23 +70,23 @@ pub(crate) struct RegionState {
 
 /// PCM with its free slots, descriptors and regions.
 #[derive(Debug)]
-pub(crate) struct PcmSpace<T, P: Store> {
-    pub(crate) medium: Leveled<T, P>,
+pub(crate) struct PcmSpace<P: Store> {
+    pub(crate) medium: Leveled<P>,
     pub(crate) layout: PcmLayout,
     pub(crate) redo: RedoLog,
     /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
     /// Token for each slot. A free slot may be written after it: its old contents are then durable
     /// elsewhere. A slot in use has been written when it completes.
-    pub(crate) ready: Vec<T>,
+    pub(crate) ready: Vec<Tok>,
     /// Checksums of the contents of slots; empty if the media hold no bytes.
     pub(crate) sums: Vec<u32>,
     pub(crate) desc: Vec<Desc>,
     pub(crate) desc_free: VecDeque<u32>,
     /// Token for each free descriptor, after which it may be written again.
-    pub(crate) desc_ready: Vec<T>,
+    pub(crate) desc_ready: Vec<Tok>,
     /// Time at which the header says for certain that the layer is in use: no slot is written before.
-    pub(crate) in_use: T,
+    pub(crate) in_use: Tok,
     /// Slots and descriptors released since the last flush; the map as of that flush still names
     /// them.
     pub(crate) held: Option<(Vec<u32>, Vec<u32>)>,
@@ -96,16 +95,16 @@ pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) regions: [RegionState; 2],
 }
 
-impl<T: Token, P: Store> PcmSpace<T, P> {
+impl<P: Store> PcmSpace<P> {
     /// Divides PCM for a volume of `pages` pages.
     pub(crate) fn new(
-        mut medium: Leveled<T, P>,
+        mut medium: Leveled<P>,
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
         config: &HfslConfig,
         ring: Option<RedoRing>,
-    ) -> Result<PcmSpace<T, P>> {
+    ) -> Result<PcmSpace<P>> {
         let buffer: PcmBuffer = parse_name("buffer", &config.buffer)?;
         let (flush_map, raw_bytes) = (config.flush_map, config.raw_bytes);
         let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map, ring, raw_bytes)?;
@@ -119,7 +118,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             desc: Vec::new(),
             desc_free: VecDeque::new(),
             desc_ready: Vec::new(),
-            in_use: T::default(),
+            in_use: Tok::default(),
             held: layout.flush_map_at.map(|_| (Vec::new(), Vec::new())),
             sub: vec![0; if P::STORES_BYTES { sub_bytes as usize } else { 0 }],
             regions: [region(), region()],
@@ -135,11 +134,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             Desc { lpn: NONE, region: PcmRegion::Storage, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
         self.redo = RedoLog::default();
         self.free = (0..self.layout.slots).collect();
-        self.ready = vec![T::default(); self.layout.slots as usize];
+        self.ready = vec![Tok::default(); self.layout.slots as usize];
         self.desc = vec![none; self.layout.slots as usize];
         self.desc_free = (0..self.layout.slots).collect();
-        self.desc_ready = vec![T::default(); self.layout.slots as usize];
-        self.in_use = T::default();
+        self.desc_ready = vec![Tok::default(); self.layout.slots as usize];
+        self.in_use = Tok::default();
         self.sums = vec![0; if P::STORES_BYTES { self.layout.slots as usize } else { 0 }];
         if let Some((slots, descs)) = &mut self.held {
             slots.clear();
@@ -155,7 +154,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// DRAM for descriptors, slots and lists, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
         // Checksums are counted even without bytes, since a volume has them.
-        let slot = size_of::<Desc>() + 2 * size_of::<T>() + 3 * size_of::<u32>() + 16;
+        let slot = size_of::<Desc>() + 2 * size_of::<Tok>() + 3 * size_of::<u32>() + 16;
         u64::from(self.layout.slots) * slot as u64
     }
 
@@ -174,14 +173,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Takes a free slot. It may be written after the returned token. The caller has reserved
     /// space.
-    pub(crate) fn alloc_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
+    pub(crate) fn alloc_slot(&mut self, sink: &mut Sink) -> Result<(u32, Tok)> {
         let slot = self.free.pop_front().ok_or_else(|| no_space("sub-page"))?;
         Ok((slot, sink.join(self.ready[slot as usize], self.in_use)))
     }
 
     /// Releases a slot, which may be written again after `ready`.
-    pub(crate) fn free_slot(&mut self, slot: u32, ready: T) {
-        self.ready[slot as usize] = if is_planted(HfslBug::SlotReuseEarly) { T::default() } else { ready };
+    pub(crate) fn free_slot(&mut self, slot: u32, ready: Tok) {
+        self.ready[slot as usize] = if is_planted(HfslBug::SlotReuseEarly) { Tok::default() } else { ready };
         // The map as of the last flush may still name the slot.
         match &mut self.held {
             Some((slots, _)) if !is_planted(HfslBug::ReuseBeforeFlush) => slots.push(slot),
@@ -276,7 +275,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Releases a descriptor. Its slots become free after `ready`, except those in `keep`.
-    pub(crate) fn release(&mut self, desc: u32, keep: u8, ready: T) {
+    pub(crate) fn release(&mut self, desc: u32, keep: u8, ready: Tok) {
         let d = self.desc[desc as usize];
         let r = &mut self.regions[d.region as usize];
         r.buffer.removed(desc, Lpn(d.lpn));
@@ -289,7 +288,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
         self.desc[desc as usize].lpn = NONE;
         self.desc_ready[desc as usize] =
-            if is_planted(HfslBug::DescReuseEarly) { T::default() } else { ready };
+            if is_planted(HfslBug::DescReuseEarly) { Tok::default() } else { ready };
         match &mut self.held {
             Some((_, descs)) => descs.push(desc),
             None => self.desc_free.push_back(desc),

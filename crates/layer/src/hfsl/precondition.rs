@@ -3,11 +3,10 @@
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use crate::Token;
 use frit_core::{Error, Lpn, Ppn, Precondition, Preconditioning, Result};
 use frit_media::Store;
 
-impl<T: Token, N: Store, P: Store> Preconditioning for Hfsl<T, N, P> {
+impl<N: Store, P: Store> Preconditioning for Hfsl<N, P> {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         if self.flash.valid_pages() > 0
             || self.map.table.iter().any(|&e| MapEntry(e).place() != PageLocation::Unmapped)

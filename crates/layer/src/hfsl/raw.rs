@@ -2,12 +2,11 @@
 //! 2.7.4).
 
 use super::Hfsl;
-use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     fn allow(&self, who: &str) -> Result<()> {
         if self.config.raw_access.iter().any(|w| w == who) {
             return Ok(());
@@ -44,10 +43,10 @@ fn no_medium(medium: MediumKind) -> Error {
     Error::param("medium", format!("{medium:?}"), why)
 }
 
-impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
+impl<N: Store, P: Store> RawAccess for Hfsl<N, P> {
     fn raw_read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         who: &str,
         medium: MediumKind,
         at: u64,
@@ -84,7 +83,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
 
     fn raw_write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         who: &str,
         at: u64,
         data: WriteData<'_>,
@@ -111,7 +110,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         self.area()
     }
 
-    fn read_raw_area(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()> {
+    fn read_raw_area(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>) -> Result<()> {
         let at = in_area(&self.area(), at, into.len())?;
         let Some(pcm) = &mut self.map.pcm else { return Err(no_medium(MediumKind::Pcm)) };
         let start = sink.start();
@@ -120,7 +119,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         Ok(())
     }
 
-    fn write_raw_area(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    fn write_raw_area(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let at = in_area(&self.area(), at, data.len())?;
         let Some(pcm) = &mut self.map.pcm else { return Err(no_medium(MediumKind::Pcm)) };
         let start = sink.start();

@@ -3,18 +3,17 @@
 use super::Hfsl;
 use super::entry::PageLocation;
 use super::pcm::NONE;
-use crate::Token;
 use crate::spans::{PageSpan, parts, split};
 use crate::tokens::JoinedToken;
-use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Reads part of a page for the host, or for the processing engine.
     #[inline]
-    pub(crate) fn read_page<S: Sink<Tok = T>>(
+    pub(crate) fn read_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         into: ReadTarget<'_>,
         cause: Cause,
@@ -34,12 +33,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Reads a page in NAND through the DRAM buffer.
-    fn read_buffered<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        span: PageSpan,
-        mut into: ReadTarget<'_>,
-    ) -> Result<T> {
+    fn read_buffered(&mut self, sink: &mut Sink, span: PageSpan, mut into: ReadTarget<'_>) -> Result<Tok> {
         let Some(dram) = &mut self.dram else { return self.read_part(sink, span, into, Cause::Host) };
         if let Some(done) = dram.read(sink, span.lpn, span.offset, into.part(0, span.len))? {
             return Ok(done);
@@ -61,13 +55,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Reads part of a page from either medium, with the given cause.
-    pub(crate) fn read_part<S: Sink<Tok = T>>(
+    pub(crate) fn read_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         mut into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         match self.map.get(span.lpn).place() {
             PageLocation::Unmapped => {
                 self.map.check_not_lost(span.lpn)?;
@@ -82,14 +76,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    fn read_from_pcm<S: Sink<Tok = T>>(
+    fn read_from_pcm(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         desc: u32,
         span: PageSpan,
         mut into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let mut all = JoinedToken::new();
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
         let subs = pcm.desc[desc as usize].subs;

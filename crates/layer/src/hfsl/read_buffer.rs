@@ -2,8 +2,7 @@
 //! cache). It holds clean copies only, so its loss loses no data.
 
 use super::buffer::{BufferPolicy, PcmBuffer};
-use crate::Token;
-use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{Dram, Store};
 use std::collections::HashMap;
 
@@ -58,16 +57,13 @@ impl<P: Store> ReadBuffer<P> {
     }
 
     /// Reads part of a page if the buffer holds it.
-    pub(crate) fn read<S: Sink>(
+    pub(crate) fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         offset: u32,
         into: ReadTarget<'_>,
-    ) -> Result<Option<S::Tok>>
-    where
-        S::Tok: Token,
-    {
+    ) -> Result<Option<Tok>> {
         let Some(&slot) = self.slots.get(&lpn.0) else {
             self.misses += 1;
             return Ok(None);
@@ -80,12 +76,12 @@ impl<P: Store> ReadBuffer<P> {
     }
 
     /// Keeps a copy of a page after its read. No request waits for this write.
-    pub(crate) fn insert_copy<S: Sink>(
+    pub(crate) fn insert_copy(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         page: WriteData<'_>,
-        read: S::Tok,
+        read: Tok,
     ) -> Result<()> {
         let slot = match self.free.pop() {
             Some(slot) => slot,

@@ -14,22 +14,17 @@ use super::entry::{MapEntry, PageLocation};
 use super::header::{IN_USE, RESTORING, SUSPECTS};
 use super::layout::{CHUNK, DESC_BYTES, DESC_LEN, ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::{Desc, NONE, PcmSpace};
-use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, ReadTarget, Recovery, Result, Sink,
+    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, ReadTarget, Recovery, Result, Sink, Tok,
 };
 use frit_media::{SPARE_RECORD_BYTES, Store};
 use frit_wear::PcmWearKeys;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Recovers from the media after the given kind of stop.
-    pub(super) fn recover_from_media<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        stop: CrashKind,
-    ) -> Result<Recovery> {
+    pub(super) fn recover_from_media(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         if !N::STORES_BYTES {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
@@ -107,7 +102,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn reset_state(&mut self) -> Result<()> {
         self.map.table.fill(0);
         self.map.lost.clear();
-        (self.map.redo_barrier, self.map.written) = (T::default(), T::default());
+        (self.map.redo_barrier, self.map.written) = (Tok::default(), Tok::default());
         self.flash.reset();
         if let Some(pcm) = &mut self.map.pcm {
             pcm.reset();
@@ -119,7 +114,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Replaces the current map, which is ahead of its data, by the map as of the last flush.
-    fn restore_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, flushed: u64) -> Result<()> {
+    fn restore_flush_map(&mut self, sink: &mut Sink, flushed: u64) -> Result<()> {
         // The flag makes an interrupted copy start over, whatever kind of stop interrupts it.
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let start = sink.start();
@@ -144,12 +139,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         pcm.medium.flush(sink)
     }
 
-    fn read_map<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        map_initialised: bool,
-        r: &mut Recovery,
-    ) -> Result<()> {
+    fn read_map(&mut self, sink: &mut Sink, map_initialised: bool, r: &mut Recovery) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let mut bytes = vec![0u8; CHUNK * ENTRY_LEN];
         let mut bad = Vec::new();
@@ -183,7 +173,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Rebuilds everything that follows from the map: reverse map, free pools, descriptors, slots.
-    fn adopt_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+    fn adopt_all(&mut self, sink: &mut Sink, r: &mut Recovery) -> Result<()> {
         let mut used = vec![false; self.map.pcm.as_ref().map_or(0, |p| p.layout.slots as usize)];
         for lpn in (0..self.pages).map(Lpn) {
             let entry = self.map.get(lpn);
@@ -214,13 +204,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    fn adopt_desc<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        desc: u32,
-        used: &mut [bool],
-    ) -> Result<()> {
+    fn adopt_desc(&mut self, sink: &mut Sink, lpn: Lpn, desc: u32, used: &mut [bool]) -> Result<()> {
         let tag = self.map.get(lpn).tag();
         let Some(pcm) = &mut self.map.pcm else {
             return Err(damaged(u64::from(lpn.0), "the map entry names PCM, and the stack has none".into()));
@@ -241,14 +225,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-impl<T: Token, P: Store> PcmSpace<T, P> {
+impl<P: Store> PcmSpace<P> {
     /// Reads the descriptor of a page and the checksums of its sub-pages.
     ///
     /// # Errors
     /// `Corrupt` if the descriptor is damaged, or does not belong to this version of the page.
-    pub(super) fn read_desc<S: Sink<Tok = T>>(
+    pub(super) fn read_desc(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         desc: u32,
         tag: u16,

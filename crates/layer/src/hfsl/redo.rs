@@ -51,10 +51,9 @@ use super::header::{FIXED_REDO_AT, FormattedSizes};
 use super::layout::{ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::PcmSpace;
 use super::{Hfsl, HfslConfig, MapPersist};
-use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink};
+use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink, Tok};
 use frit_media::Store;
 use frit_media::checksum::{crc32c, digest};
 use frit_wear::Leveled;
@@ -112,10 +111,10 @@ impl RedoArea {
 
 impl RedoRing {
     /// Returns the ring of a layer, to be placed in PCM: that of a formatted layer, or a new one.
-    pub(crate) fn of<T: Token, P: Store>(
+    pub(crate) fn of<P: Store>(
         config: &HfslConfig,
         formatted: Option<FormattedSizes>,
-        medium: &Leveled<T, P>,
+        medium: &Leveled<P>,
         page_bytes: u32,
     ) -> Option<RedoRing> {
         let line = medium.geometry().line_bytes;
@@ -280,16 +279,16 @@ struct RedoScan {
     torn: Vec<u32>,
 }
 
-impl<T: Token, P: Store> PcmSpace<T, P> {
+impl<P: Store> PcmSpace<P> {
     /// Writes the record of a commit. `seq` is larger than the sequence numbers of its pages. The
     /// record is durable when the returned token completes.
-    pub(crate) fn write_redo<S: Sink<Tok = T>>(
+    pub(crate) fn write_redo(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         redo: &RedoRecord,
         seq: u64,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         match self.layout.redo {
             RedoArea::Fixed => {
                 let at = self.layout.header_at + FIXED_REDO_AT;
@@ -307,7 +306,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Ends a commit whose entries are durable after `done`. The next record waits for the returned
     /// token, and so does the next change of an entry.
-    pub(crate) fn end_commit<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) -> Result<T> {
+    pub(crate) fn end_commit(&mut self, sink: &mut Sink, done: Tok) -> Result<Tok> {
         match self.layout.redo {
             RedoArea::Fixed if is_planted(HfslBug::RedoNotCleared) => Ok(done),
             RedoArea::Fixed => self.clear_fixed(sink, done),
@@ -318,7 +317,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Writes a retirement after `after`: recovery does not apply the latest record any more when
     /// the returned token completes.
     #[cold]
-    pub(crate) fn retire_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
+    pub(crate) fn retire_redo(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         match (self.layout.redo, self.redo.live.take()) {
             (RedoArea::Ring(ring), Some(live)) => {
                 self.write_to_ring(sink, ring, &RedoRecord::EMPTY, live.number | RETIRED, after)
@@ -327,14 +326,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
-    fn write_to_ring<S: Sink<Tok = T>>(
+    fn write_to_ring(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ring: RedoRing,
         redo: &RedoRecord,
         number: u64,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let mut bytes = [0; RECORD_MOST];
         let bytes = &mut bytes[..ring.record_bytes()];
         redo.encode_numbered(number, bytes);
@@ -345,7 +344,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Clears the record in the header.
-    fn clear_fixed<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
+    fn clear_fixed(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let at = self.layout.header_at + FIXED_REDO_AT;
         let mask = self.meta(sink, at, &[0; 8], after)?;
         // The checksum is cleared too: otherwise a torn new record of the same pages could leave
@@ -357,7 +356,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Clears all records: those of a map that is replaced, and the former contents of PCM at a
     /// format.
-    pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
+    pub(crate) fn clear_redo(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         match self.layout.redo {
             RedoArea::Fixed => self.clear_fixed(sink, after),
             RedoArea::Ring(ring) => self.clear_lines(sink, ring, 0..ring.lines, after),
@@ -366,13 +365,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Marks lines as free, each with one atomic write to its number. A torn record is invalid
     /// before and after, so an interrupted recovery finds what it found.
-    fn clear_lines<S: Sink<Tok = T>>(
+    fn clear_lines(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ring: RedoRing,
         lines: impl IntoIterator<Item = u32>,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let mut done = after;
         for line in lines {
             let one = self.meta(sink, ring.at(line), &FREE.to_le_bytes(), after)?;
@@ -382,7 +381,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Reads all redo records. Zeros are damage if the ring was initialised at format time.
-    fn scan_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, initialised: bool) -> Result<RedoScan> {
+    fn scan_redo(&mut self, sink: &mut Sink, initialised: bool) -> Result<RedoScan> {
         let pages = self.layout.map_bytes / ENTRY_BYTES;
         let fits = |r: &RedoRecord| r.entries().all(|(lpn, _)| u64::from(lpn) < pages);
         let mut scan = RedoScan::default();
@@ -418,7 +417,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(scan)
     }
 
-    fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, into: &mut [u8]) -> Result<()> {
+    fn read_redo(&mut self, sink: &mut Sink, at: u64, into: &mut [u8]) -> Result<()> {
         let start = sink.start();
         let done = self.medium.read(sink, at, ReadTarget::Bytes(into), Cause::Meta, start)?;
         sink.ack(done);
@@ -426,16 +425,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Completes a commit that a crash interrupted. Returns the number of entries that were
     /// missing. After a clean shutdown (`clean`) none is missing, whatever the records say. No
     /// record is in force afterwards.
-    pub(super) fn redo<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        clean: bool,
-        map_initialised: bool,
-    ) -> Result<u32> {
+    pub(super) fn redo(&mut self, sink: &mut Sink, clean: bool, map_initialised: bool) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
         if self.config.map_persist != MapPersist::Each {
             return Ok(0);
@@ -476,7 +470,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Finds damaged records of the ring, which no commit needs while the layer runs. Returns their
     /// addresses. A repair clears them, after a retirement that is later than all of them.
-    pub(super) fn check_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, repair: bool) -> Result<Vec<u64>> {
+    pub(super) fn check_redo(&mut self, sink: &mut Sink, repair: bool) -> Result<Vec<u64>> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(Vec::new()) };
         let RedoArea::Ring(ring) = pcm.layout.redo else { return Ok(Vec::new()) };
         let damaged = pcm.scan_redo(sink, self.usage.map_initialised)?.torn;
@@ -497,12 +491,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Returns `true` if the map refers to a version of one of the pages that is newer than the
     /// record. Only damage can have that effect: see the rule of this module.
-    fn is_superseded<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        number: u64,
-        redo: RedoRecord,
-    ) -> Result<bool> {
+    fn is_superseded(&mut self, sink: &mut Sink, number: u64, redo: RedoRecord) -> Result<bool> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(false) };
         // The record of version 1 has no number.
         if pcm.layout.redo == RedoArea::Fixed || is_planted(HfslBug::RedoNotCleared) {
@@ -530,7 +519,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Writes the entries of a record that the map does not have. Returns their number and a token
     /// that completes when they are durable.
-    fn apply_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, redo: RedoRecord) -> Result<(u32, T)> {
+    fn apply_redo(&mut self, sink: &mut Sink, redo: RedoRecord) -> Result<(u32, Tok)> {
         let start = sink.start();
         let Some(pcm) = &mut self.map.pcm else { return Ok((0, start)) };
         let (mut missing, mut done) = (0, start);

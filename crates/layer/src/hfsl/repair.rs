@@ -4,19 +4,13 @@ use super::Hfsl;
 use super::check::Orphan;
 use super::entry::{MapEntry, PageLocation};
 use super::pcm::{NONE, sum_of};
-use crate::Token;
 use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink};
 use frit_media::{ExpectedPage, Store};
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Maps a page to a version that no entry named. Returns `false` if that version is damaged
     /// too.
-    pub(super) fn map_orphan<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        orphan: Orphan,
-    ) -> Result<bool> {
+    pub(super) fn map_orphan(&mut self, sink: &mut Sink, lpn: Lpn, orphan: Orphan) -> Result<bool> {
         let taken = match orphan.place {
             PageLocation::Nand(ppn) => {
                 let tag = orphan.seq as u16;
@@ -50,13 +44,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Adopts a descriptor if its sub-page slots are free and hold unchanged contents.
-    fn adopt_orphan_desc<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        desc: u32,
-        tag: u16,
-    ) -> Result<u8> {
+    fn adopt_orphan_desc(&mut self, sink: &mut Sink, lpn: Lpn, desc: u32, tag: u16) -> Result<u8> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
         let (d, sums) = pcm.read_desc(sink, lpn, desc, tag)?;
         let slots: Vec<(usize, u32)> =

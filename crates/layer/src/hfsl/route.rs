@@ -5,12 +5,11 @@ use super::heat::HeatPolicy;
 use super::pcm::PcmRegion;
 use super::placement::{PlacementPolicy, WriteView};
 use super::{FusionMethod, Hfsl, SswCompare};
-use crate::Token;
 use crate::flash::NandStream;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
-use frit_core::{Hints, Lpn, Result, Sink, WriteData};
+use frit_core::{Hints, Lpn, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 /// Properties of the whole host request; placement uses these, not those of the part in one page.
@@ -20,12 +19,12 @@ pub(crate) struct HostRequest {
     pub(crate) hints: Hints,
 }
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Writes the part of a request that falls on one page.
     #[inline]
-    pub(crate) fn write_page<S: Sink<Tok = T>>(
+    pub(crate) fn write_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         request: HostRequest,
         span: PageSpan,
         data: WriteData<'_>,
@@ -102,11 +101,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// second discard then writes the entry again, since its acknowledgement depends on it. With
     /// the null sink an entry is durable as soon as it is written.
     pub(crate) fn discard_pending(&self, lpn: Lpn) -> bool {
-        size_of::<T>() > 0 && self.map.each() && self.map.get(lpn).tag() != 0
+        size_of::<Tok>() > 0 && self.map.each() && self.map.get(lpn).tag() != 0
     }
 
     /// Discards a page: it reads as zeros, and its space is free after the change is durable.
-    pub(crate) fn unmap<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
+    pub(crate) fn unmap(&mut self, sink: &mut Sink, lpn: Lpn) -> Result<()> {
         let old = self.map.get(lpn);
         if !self.is_mapped(lpn) && !self.discard_pending(lpn) {
             return Ok(());
@@ -130,7 +129,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Releases the old location of a page once `done` completes.
     #[inline]
-    pub(crate) fn release_location<S: Sink<Tok = T>>(&mut self, sink: &mut S, old: PageLocation, done: T) {
+    pub(crate) fn release_location(&mut self, sink: &mut Sink, old: PageLocation, done: Tok) {
         match old {
             PageLocation::Unmapped => {}
             PageLocation::Nand(ppn) => self.flash.invalidate_after(sink, ppn, done),

@@ -3,21 +3,20 @@
 
 use super::Hfsl;
 use super::entry::PageLocation;
-use crate::Token;
 use crate::flash::NandStream;
 use crate::flash::alloc::PageWrite;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Lpn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Lpn, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Writes all or part of a page to NAND.
     #[inline]
-    pub(crate) fn write_to_nand<S: Sink<Tok = T>>(
+    pub(crate) fn write_to_nand(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         data: WriteData<'_>,
         stream: NandStream,
@@ -33,13 +32,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes part of a page: reads the rest from either medium and programs the merged page.
-    fn merge_to_nand<S: Sink<Tok = T>>(
+    fn merge_to_nand(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         data: WriteData<'_>,
         stream: NandStream,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         if matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_)) {
             self.stats.flash_updates += 1;
         }
@@ -60,28 +59,28 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Reads the current contents of a whole page; zeros where nothing was written.
-    pub(crate) fn read_whole<S: Sink<Tok = T>>(
+    pub(crate) fn read_whole(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         page: &mut [u8],
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let into = if N::STORES_BYTES { ReadTarget::Bytes(page) } else { ReadTarget::Len(self.page_bytes) };
         self.read_part(sink, PageSpan::whole(lpn, self.page_bytes), into, cause)
     }
 
     /// Programs a whole page, maps it, and releases its old location.
     #[inline]
-    pub(crate) fn program_page<S: Sink<Tok = T>>(
+    pub(crate) fn program_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         data: WriteData<'_>,
         stream: NandStream,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let unit = self.unit_for(sink, lpn);
         let page = PageWrite { lpn, unit, stream, data, cause, after };
         let (ppn, programmed) = self.flash.write(sink, &mut self.map, page)?;

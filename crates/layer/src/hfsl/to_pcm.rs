@@ -11,20 +11,19 @@ use super::pcm::{Desc, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
-use crate::Token;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use crate::tokens::JoinedToken;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Writes all or part of a page to PCM. The caller has reserved space.
-    pub(crate) fn write_to_pcm<S: Sink<Tok = T>>(
+    pub(crate) fn write_to_pcm(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
@@ -45,27 +44,27 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes a page that is not yet in PCM.
-    fn write_new_to_pcm<S: Sink<Tok = T>>(
+    fn write_new_to_pcm(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: PageLocation,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let (desc, written) = self.write_to_new_desc(sink, place, span, data, region)?;
         self.map_and_release(sink, span.lpn, desc, written)
     }
 
     /// Writes a page to a new descriptor, which no entry names yet.
-    pub(crate) fn write_to_new_desc<S: Sink<Tok = T>>(
+    pub(crate) fn write_to_new_desc(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: PageLocation,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
-    ) -> Result<(u32, T)> {
+    ) -> Result<(u32, Tok)> {
         let partial = span.len < self.page_bytes;
         let from_nand = matches!(place, PageLocation::Nand(_));
         let mut page = std::mem::take(&mut self.scratch);
@@ -88,15 +87,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes the sub-pages that cover the bytes `range` of a page into a new descriptor.
-    fn fill_subs<S: Sink<Tok = T>>(
+    fn fill_subs(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         span: PageSpan,
         page: &[u8],
         range: &Range<u32>,
         region: PcmRegion,
-        after: T,
-    ) -> Result<(u32, T)> {
+        after: Tok,
+    ) -> Result<(u32, Tok)> {
         let Some(pcm) = &mut self.map.pcm else { return Ok((NONE, after)) };
         let desc = pcm.admit(span.lpn, region)?;
         let sub_bytes = pcm.layout.sub_bytes;
@@ -126,13 +125,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Maps a page to its new descriptor and releases its old location.
-    fn map_and_release<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        desc: u32,
-        written: T,
-    ) -> Result<T> {
+    fn map_and_release(&mut self, sink: &mut Sink, lpn: Lpn, desc: u32, written: Tok) -> Result<Tok> {
         let (old, done) = self.map_desc(sink, lpn, desc, written)?;
         self.release_location(sink, old, done);
         Ok(done)
@@ -140,13 +133,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Maps a page to a descriptor. Returns the old location, and a token for the durability of the
     /// change.
-    fn map_desc<S: Sink<Tok = T>>(
+    fn map_desc(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         desc: u32,
-        written: T,
-    ) -> Result<(PageLocation, T)> {
+        written: Tok,
+    ) -> Result<(PageLocation, Tok)> {
         let (entry, durable) = self.number_desc(sink, lpn, desc, written)?;
         let old = self.map.get(lpn).place();
         let done = self.map.set(sink, lpn, entry, durable)?;
@@ -155,13 +148,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Assigns a sequence number to a descriptor and, under `map_persist = each`, writes it to PCM.
     /// Returns the entry for it, and a token that completes when data and descriptor are durable.
-    pub(crate) fn number_desc<S: Sink<Tok = T>>(
+    pub(crate) fn number_desc(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         desc: u32,
-        written: T,
-    ) -> Result<(MapEntry, T)> {
+        written: Tok,
+    ) -> Result<(MapEntry, Tok)> {
         let seq = self.flash.next_seq();
         let each = self.map.each();
         let old = self.map.get(lpn);
@@ -181,14 +174,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Overwrites stored sub-pages in place, and adds slots for the others. A slot that is worn
     /// more than the next free one gives way to it.
-    fn update_in_place<S: Sink<Tok = T>>(
+    fn update_in_place(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         desc: u32,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let gran = self.config.addr_gran_pcm as u32;
         let spread = self.config.pcm_slot_spread;
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
@@ -223,14 +216,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes changed sub-pages to new slots, and the page to a new descriptor.
-    fn update_shadow<S: Sink<Tok = T>>(
+    fn update_shadow(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         old: u32,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let shadow = self.shadow(sink, old, span, data, region)?;
         let (_, done) = self.map_desc(sink, span.lpn, shadow.desc, shadow.written)?;
         if let Some(pcm) = &mut self.map.pcm {
@@ -241,14 +234,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Creates the new descriptor of a partially written page in PCM. Unchanged sub-pages are
     /// shared by the old and the new descriptor.
-    pub(crate) fn shadow<S: Sink<Tok = T>>(
+    pub(crate) fn shadow(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         old: u32,
         span: PageSpan,
         data: WriteData<'_>,
         region: PcmRegion,
-    ) -> Result<ShadowPage<T>> {
+    ) -> Result<ShadowPage> {
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let before = pcm.desc[old as usize];
         let new = pcm.admit(span.lpn, region)?;
@@ -273,9 +266,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
 /// New version of a page in PCM, not mapped yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ShadowPage<T> {
+pub(crate) struct ShadowPage {
     pub(crate) desc: u32,
-    pub(crate) written: T,
+    pub(crate) written: Tok,
     /// Sub-pages shared with the old descriptor, one bit each.
     pub(crate) kept: u8,
 }
@@ -291,16 +284,16 @@ pub(crate) fn no_pcm() -> Error {
     Error::Rule { medium: MediumKind::Pcm, at: 0, what: "a page was routed to PCM, and the stack has no PCM" }
 }
 
-impl<T: Token, P: Store> PcmSpace<T, P> {
+impl<P: Store> PcmSpace<P> {
     /// Writes a sub-page into a new slot of `desc`, merged with the contents of `old` (or zeros).
-    fn write_new_sub<S: Sink<Tok = T>>(
+    fn write_new_sub(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         desc: u32,
         part: SubSpan,
         data: WriteData<'_>,
         old: Option<u32>,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let (slot, ready) = self.alloc_slot(sink)?;
         self.attach(desc, part.sub, slot);
         let done = self.fill_slot(sink, desc, slot, SubWrite { part, data }, old, ready)?;
@@ -309,14 +302,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Writes a sub-page into a new slot in place of `old`, which becomes free.
-    fn move_sub<S: Sink<Tok = T>>(
+    fn move_sub(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         desc: u32,
         part: SubSpan,
         data: WriteData<'_>,
         old: u32,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         // A damaged sub-page stays where it is, so that reads report it.
         if part.len < self.layout.sub_bytes && P::STORES_BYTES {
             self.verify(self.desc[desc as usize].lpn, part.sub, old, &[0])?;
@@ -328,15 +321,15 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(done)
     }
 
-    fn fill_slot<S: Sink<Tok = T>>(
+    fn fill_slot(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         desc: u32,
         slot: u32,
         new: SubWrite<'_>,
         old: Option<u32>,
-        ready: T,
-    ) -> Result<T> {
+        ready: Tok,
+    ) -> Result<Tok> {
         let SubWrite { part, data } = new;
         let at = self.slot_at(slot);
         let lpn = self.desc[desc as usize].lpn;
@@ -367,15 +360,15 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Overwrites part of a sub-page, rounded to the addressing granularity.
-    fn overwrite_sub<S: Sink<Tok = T>>(
+    fn overwrite_sub(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: u32,
         slot: u32,
         part: SubSpan,
         data: WriteData<'_>,
         gran: u32,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         // The old contents get a new checksum together with the new bytes, so they are verified
         // first: otherwise the new checksum would hide existing damage.
         if part.len < self.layout.sub_bytes && P::STORES_BYTES {
@@ -396,7 +389,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Writes a descriptor to PCM.
-    pub(crate) fn write_desc<S: Sink<Tok = T>>(&mut self, sink: &mut S, desc: u32, after: T) -> Result<T> {
+    pub(crate) fn write_desc(&mut self, sink: &mut Sink, desc: u32, after: Tok) -> Result<Tok> {
         let at = self.layout.desc_at + u64::from(desc) * DESC_BYTES;
         // A reused descriptor is overwritten only after the entry that released it is durable.
         let after = sink.join(after, self.desc_ready[desc as usize]);

@@ -4,7 +4,6 @@ use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
 use super::pcm::PcmRegion;
-use crate::Token;
 use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
@@ -12,7 +11,7 @@ use frit_media::Store;
 /// Number of slices of the address space in [`LayerView::residence`].
 const SLICES: usize = 256;
 
-impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// DRAM used by the mapping and its helper tables, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
         let table = self.map.table.len() as u64 * size_of::<MapEntry>() as u64;

@@ -1,19 +1,15 @@
 //! Consistency check of the map, the virtual blocks, the records in spare areas, and the data.
 
 use super::layer::Nameless;
-use crate::Token;
 use frit_core::{
     CheckCounts, CheckScope, Error, Finding, MediumKind, NamelessDevice, OwnedBlock, Result, Severity, Sink,
 };
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Compares the maps with the records, and with the data if the scope asks for it.
     pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -1,18 +1,14 @@
 //! Discards. They are durable with the map, at the next flush.
 
 use super::layer::Nameless;
-use crate::Token;
 use crate::payload::zeros_on;
 use crate::spans::split;
 use frit_core::convert::bounded_u32;
 use frit_core::{Lpn, NamelessDevice, Result, Sink};
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Discards a range of bytes. Parts of pages are overwritten with zeros.
-    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at, at + bytes);
         while byte < end {

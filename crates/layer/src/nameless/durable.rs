@@ -1,7 +1,6 @@
 //! Durability interface of the volume, its recovery and its shutdown.
 
 use super::layer::Nameless;
-use crate::Token;
 use crate::health::Health;
 use frit_core::convert::to_usize;
 use frit_core::extents::merge_runs;
@@ -11,12 +10,9 @@ use frit_core::{
     Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Recovers the device, reads the map, and claims the blocks that it refers to.
-    fn recover_from_media(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover_from_media(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         let mut r = self.device.recover(sink, crash)?;
         self.map.reset();
         self.queue.reset();
@@ -71,7 +67,7 @@ where
         r.lost.push(LostPage { lpn: lpn.0, why });
     }
 
-    fn shut_down(&mut self, sink: &mut S) -> Result<()> {
+    fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         self.writable()?;
         self.flush_all(sink)?;
         let halted = self.device.halt(sink);
@@ -80,25 +76,19 @@ where
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Quiesce<S> for Nameless<S, D>
-where
-    S::Tok: Token,
-{
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<D: NamelessDevice> Quiesce for Nameless<D> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.shut_down(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.recover_from_media(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Durable<S> for Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Durable for Nameless<D> {
     /// Blank NAND needs no format: it has no checkpoint and no block.
-    fn format(&mut self, _: &mut S) -> Result<()> {
+    fn format(&mut self, _: &mut Sink) -> Result<()> {
         if !self.config.scans() {
             let why = "does not survive a crash or a power loss; a volume needs \"scan\"";
             return Err(Error::param("recovery", "none", why));
@@ -106,7 +96,7 @@ where
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.recover_from_media(sink, crash)
     }
 
@@ -125,7 +115,7 @@ where
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -4,7 +4,6 @@ use super::config::NamelessConfig;
 use super::host_ftl::{DeviceBlocks, HostFtl};
 use super::owner_map::OwnerMap;
 use super::view::NamelessStats;
-use crate::Token;
 use crate::flash::{Flash, nominal_capacity};
 use crate::ftl::merge_buffer::MergeBuffer;
 use crate::health::Health;
@@ -26,12 +25,12 @@ const WAITING_UNITS: u32 = 2;
 
 /// A block volume over a nameless-write device. `S` is the sink that the layer works with, `D` the
 /// device.
-pub struct Nameless<S: Sink, D> {
+pub struct Nameless<D> {
     pub(super) config: NamelessConfig,
     pub(super) device: D,
     pub(super) map: OwnerMap,
     /// The request queue that is being filled.
-    pub(super) queue: MergeBuffer<S::Tok>,
+    pub(super) queue: MergeBuffer,
     /// Writes at unrelated places in the request queue.
     pub(super) unrelated: u32,
     /// Page behind the last one that was written.
@@ -56,10 +55,7 @@ pub struct Nameless<S: Sink, D> {
     pub(super) scratch: Vec<u8>,
 }
 
-impl<S: Sink, N: Store + Send> Nameless<S, HostFtl<S::Tok, N>>
-where
-    S::Tok: Token,
-{
+impl<N: Store + Send> Nameless<HostFtl<N>> {
     /// Creates a volume over NAND: one device or an array of them. The page of the NAND is the block
     /// ([`NamelessConfig::divide`]).
     ///
@@ -74,7 +70,7 @@ where
             if !config.scans() {
                 return (0, 0, 0);
             }
-            let (virtual_blocks, metadata) = HostFtl::<S::Tok, N>::metadata_pages(pages, g.page_bytes);
+            let (virtual_blocks, metadata) = HostFtl::<N>::metadata_pages(pages, g.page_bytes);
             (virtual_blocks, virtual_blocks + metadata, waiting_limit(pages, g.program_pages))
         };
         let total = |pages: u32| {
@@ -84,7 +80,7 @@ where
         let fit = |bytes| nominal_capacity(&g, bytes, config.over_provisioning, config.scans());
         let pages = if config.capacity == 0 {
             let all = fit(0)?;
-            let most = Flash::<(), N>::nominal_pages_per_unit(&g, config.scans());
+            let most = Flash::<N>::nominal_pages_per_unit(&g, config.scans());
             let most = u64::from(most.saturating_sub(g.pages_per_block)) * u64::from(g.units());
             // The largest volume that fits with its metadata.
             let mut pages = all;
@@ -115,11 +111,8 @@ pub(crate) fn waiting_limit(pages: u32, unit_pages: u32) -> u32 {
     (pages / WAITING_SHARE).max(WAITING_UNITS * unit_pages)
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
-    fn new(config: NamelessConfig, device: D, pages: u32) -> Nameless<S, D> {
+impl<D: NamelessDevice> Nameless<D> {
+    fn new(config: NamelessConfig, device: D, pages: u32) -> Nameless<D> {
         let (page_bytes, unit_pages) = (device.block_bytes(), device.queue_blocks());
         let holds = device.holds_bytes();
         let queues = if config.queue_writes > 1 { config.queues } else { 0 };
@@ -193,10 +186,7 @@ where
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> BlockLayer<S> for Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> BlockLayer for Nameless<D> {
     fn info(&self) -> Info {
         Info {
             name: "nameless",
@@ -216,23 +206,23 @@ where
         std::hint::black_box(next.iter().map(first).fold(0, |a, b| a ^ b));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.writable()?;
         self.unflushed = true;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.writable()?;
@@ -240,7 +230,7 @@ where
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.writable().is_err() {
             return Ok(Progress::Idle);
         }

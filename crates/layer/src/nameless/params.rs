@@ -1,13 +1,9 @@
 //! Parameters by name.
 
 use super::layer::Nameless;
-use crate::Token;
-use frit_core::{NamelessDevice, ParamInfo, ParamTable, Params, Result, Sink};
+use frit_core::{NamelessDevice, ParamInfo, ParamTable, Params, Result};
 
-impl<S: Sink, D: NamelessDevice<S>> Params for Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Params for Nameless<D> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

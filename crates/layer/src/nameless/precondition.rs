@@ -2,13 +2,9 @@
 //! writes.
 
 use super::layer::Nameless;
-use crate::Token;
-use frit_core::{Lpn, NamelessDevice, Precondition, Preconditioning, Result, Sink};
+use frit_core::{Lpn, NamelessDevice, Precondition, Preconditioning, Result};
 
-impl<S: Sink, D: NamelessDevice<S>> Preconditioning for Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Preconditioning for Nameless<D> {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         let map = &mut self.map;
         self.device.precondition(how, self.pages, &mut |block| map.set(Lpn(block.owner), Some(block.at)))

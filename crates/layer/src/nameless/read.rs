@@ -1,19 +1,15 @@
 //! Reads.
 
 use super::layer::Nameless;
-use crate::Token;
 use crate::spans::page_spans;
 use frit_core::convert::to_usize;
 use frit_core::{Cause, Error, Lpn, MediumKind, NamelessDevice, ReadTarget, Result, Sink};
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Reads a range of bytes.
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -66,7 +62,7 @@ where
     /// Reads a run of blocks, and empties it.
     fn read_run(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         run: &mut Vec<frit_core::OwnedBlock>,
         offset: u32,
         into: ReadTarget<'_>,

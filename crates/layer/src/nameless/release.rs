@@ -4,15 +4,11 @@
 //! map is saved.
 
 use super::layer::Nameless;
-use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::planted::is_planted;
-use frit_core::{Lpn, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, Sink};
+use frit_core::{Lpn, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, Sink, Tok};
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Takes the new addresses of blocks that the device has moved.
     pub(super) fn take_migrations(&mut self) {
         while let Some(migration) = self.device.migration() {
@@ -64,14 +60,14 @@ where
     }
 
     /// Frees the blocks that were just replaced. The saved map does not refer to them.
-    pub(super) fn release_replaced(&mut self, sink: &mut S) {
+    pub(super) fn release_replaced(&mut self, sink: &mut Sink) {
         while let Some(block) = self.replaced.pop() {
-            self.device.free(sink, block, S::Tok::default());
+            self.device.free(sink, block, Tok::default());
         }
     }
 
     /// Frees the blocks to which the saved map no longer refers once `saved` is done.
-    pub(super) fn release_waiting(&mut self, sink: &mut S, saved: S::Tok) {
+    pub(super) fn release_waiting(&mut self, sink: &mut Sink, saved: Tok) {
         let saved = if is_planted(NamelessBug::FreedEarly) { sink.start() } else { saved };
         // In the order of their pages, so that runs are reproducible.
         let mut blocks: Vec<_> = self.waiting.drain().map(|(_, block)| block).collect();

@@ -1,19 +1,15 @@
 //! Saves of the map in virtual blocks, and flushes.
 
 use super::layer::Nameless;
-use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, NamelessDevice, Result, Sink, WriteData};
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Writes the parts of the map that have changed. They wait for the contents that they refer to, and
     /// the blocks that they no longer refer to wait for them.
-    pub(super) fn save_map(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn save_map(&mut self, sink: &mut Sink) -> Result<()> {
         let outdated = self.map.outdated();
         if outdated.is_empty() {
             return Ok(());
@@ -52,7 +48,7 @@ where
 
     /// Makes all acknowledged writes and discards durable. A volume that has become read-only and has
     /// accepted none since the last flush, or since its recovery, has nothing to save.
-    pub(super) fn flush_all(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink) -> Result<()> {
         if is_planted(NamelessBug::FlushIgnored) {
             return Ok(());
         }

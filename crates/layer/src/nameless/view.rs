@@ -1,10 +1,9 @@
 //! Counters, metrics of the volume, and the residence of its pages.
 
 use super::layer::Nameless;
-use crate::Token;
 use frit_core::convert::{to_u64, to_usize};
 use frit_core::visible::{LayerView, Metric, Residence};
-use frit_core::{Lpn, NamelessDevice, Sink, StackView};
+use frit_core::{Lpn, NamelessDevice, StackView};
 
 /// Number of slices of the address space in [`LayerView::residence`].
 const SLICES: u32 = 256;
@@ -19,10 +18,7 @@ pub(super) struct NamelessStats {
     pub(super) migrations: u64,
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// DRAM of the FTL, of the request queues, and of the map of the owner, which is no part of the FTL, in
     /// bytes.
     pub(super) fn dram_bytes(&self) -> u64 {

@@ -1,19 +1,15 @@
 //! Writes: request queues of at most one virtual page.
 
 use super::layer::Nameless;
-use crate::Token;
 use crate::planted::NamelessBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, NamelessDevice, OwnedBlock, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, NamelessDevice, OwnedBlock, ReadTarget, Result, Sink, Tok, WriteData};
 
-impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
-where
-    S::Tok: Token,
-{
+impl<D: NamelessDevice> Nameless<D> {
     /// Writes a range of bytes.
-    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         self.merge_request(sink, at, data.len())?;
         for span in page_spans(at, data.len(), self.page_bytes) {
             self.write_page(sink, span, data.part(span.from, span.len))?;
@@ -26,7 +22,7 @@ where
 
     /// Dispatches the request queue if a write at an unrelated place may not be merged into it. Writes
     /// that follow each other are always merged.
-    fn merge_request(&mut self, sink: &mut S, at: u64, len: u32) -> Result<()> {
+    fn merge_request(&mut self, sink: &mut Sink, at: u64, len: u32) -> Result<()> {
         let page = u64::from(self.page_bytes);
         let first = frit_core::convert::bounded_u32(at / page);
         let related = first == self.next_page || first.checked_add(1) == Some(self.next_page);
@@ -42,7 +38,7 @@ where
     }
 
     /// Writes part of a page into the request queue.
-    fn write_page(&mut self, sink: &mut S, span: PageSpan, data: WriteData<'_>) -> Result<()> {
+    fn write_page(&mut self, sink: &mut Sink, span: PageSpan, data: WriteData<'_>) -> Result<()> {
         let position = match self.queue.find(span.lpn) {
             Some(position) => {
                 self.stats.merged_in_queue += 1;
@@ -60,7 +56,7 @@ where
     }
 
     /// Adds a page to the request queue, with its old contents if only a part of it is written.
-    fn add_to_queue(&mut self, sink: &mut S, span: PageSpan) -> Result<usize> {
+    fn add_to_queue(&mut self, sink: &mut Sink, span: PageSpan) -> Result<usize> {
         if self.queue.is_full() {
             // Its program failed for want of space.
             self.dispatch(sink)?;
@@ -96,7 +92,7 @@ where
     }
 
     /// Programs the request queue.
-    pub(super) fn dispatch(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn dispatch(&mut self, sink: &mut Sink) -> Result<()> {
         self.unrelated = 0;
         if self.queue.is_empty() {
             return Ok(());
@@ -109,7 +105,7 @@ where
         dispatched
     }
 
-    fn program_queue(&mut self, sink: &mut S) -> Result<()> {
+    fn program_queue(&mut self, sink: &mut Sink) -> Result<()> {
         if count_u32(self.waiting.len() + self.queue.len()) > self.waiting_limit && !self.waiting.is_empty() {
             self.save_map(sink)?;
         }
@@ -136,7 +132,7 @@ where
     }
 
     /// Gives the request queue to the device.
-    fn try_program(&mut self, sink: &mut S) -> Result<S::Tok> {
+    fn try_program(&mut self, sink: &mut Sink) -> Result<Tok> {
         self.placed.clear();
         let len = count_u32(self.queue.len()) * self.page_bytes;
         let data = match self.queue.unit().get(..to_usize(len)) {

@@ -8,10 +8,10 @@ use frit_core::{
     WriteGuarantee,
 };
 
-impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
+impl<D: NamelessDevice> NamelessBlock<D> {
     /// Recovers the virtual blocks. A medium without contents needs no claims, so the device resumes then;
     /// otherwise it waits for its owner.
-    fn recover_device(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover_device(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         let mut r = self.device.recover(sink, crash)?;
         self.device.virtual_losses(&mut |block, why| {
             r.lost.push(LostPage { lpn: block, why: why.to_owned() });
@@ -23,19 +23,19 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Quiesce<S> for NamelessBlock<S, D> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<D: NamelessDevice> Quiesce for NamelessBlock<D> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.device.halt(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.recover_device(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Durable<S> for NamelessBlock<S, D> {
+impl<D: NamelessDevice> Durable for NamelessBlock<D> {
     /// Blank NAND needs no format: it has no checkpoint and no block.
-    fn format(&mut self, _: &mut S) -> Result<()> {
+    fn format(&mut self, _: &mut Sink) -> Result<()> {
         if !self.config.device.scans() {
             let why = "does not survive a crash or a power loss; a volume needs \"scan\"";
             return Err(Error::param("recovery", "none", why));
@@ -43,7 +43,7 @@ impl<S: Sink, D: NamelessDevice<S>> Durable<S> for NamelessBlock<S, D> {
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.recover_device(sink, crash)
     }
 
@@ -62,7 +62,7 @@ impl<S: Sink, D: NamelessDevice<S>> Durable<S> for NamelessBlock<S, D> {
     /// Verifies the virtual blocks. Contents are verified by their owner, which has their addresses.
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -13,19 +13,19 @@ use std::marker::PhantomData;
 
 /// A nameless-write device without a volume. `S` is the sink that the layer works with, and `D` the
 /// device.
-pub struct NamelessBlock<S: Sink, D> {
+pub struct NamelessBlock<D> {
     pub(super) config: NamelessBlockConfig,
     pub(super) device: D,
     pub(super) block_bytes: u32,
     /// Numbers of the virtual blocks of a request queue.
     pub(super) numbers: Vec<u32>,
-    sink: PhantomData<fn() -> S>,
+    sink: PhantomData<fn() -> Sink>,
     /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
 }
 
-impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
-    pub(super) fn new(config: NamelessBlockConfig, device: D) -> NamelessBlock<S, D> {
+impl<D: NamelessDevice> NamelessBlock<D> {
+    pub(super) fn new(config: NamelessBlockConfig, device: D) -> NamelessBlock<D> {
         let block_bytes = device.block_bytes();
         NamelessBlock {
             block_bytes,
@@ -98,7 +98,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> BlockLayer<S> for NamelessBlock<S, D> {
+impl<D: NamelessDevice> BlockLayer for NamelessBlock<D> {
     fn info(&self) -> Info {
         Info {
             name: "nameless-device",
@@ -109,19 +109,19 @@ impl<S: Sink, D: NamelessDevice<S>> BlockLayer<S> for NamelessBlock<S, D> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.device.writable()?;
         self.write_range(sink, at, data)
     }
 
     /// Without claims of the owner there is nothing to make durable.
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.device.writable()?;
         if self.device.awaits_claims() {
             return Ok(());
@@ -131,21 +131,21 @@ impl<S: Sink, D: NamelessDevice<S>> BlockLayer<S> for NamelessBlock<S, D> {
         Ok(())
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.device.writable()?;
         self.discard_range(sink, at, bytes)
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.device.refuses().is_some() {
             return Ok(Progress::Idle);
         }
         self.device.step(sink, budget)
     }
 
-    fn nameless_device(&mut self) -> Option<&mut dyn NamelessDevice<S>> {
+    fn nameless_device(&mut self) -> Option<&mut dyn NamelessDevice> {
         Some(&mut self.device)
     }
 
@@ -172,7 +172,7 @@ impl<S: Sink, D: NamelessDevice<S>> BlockLayer<S> for NamelessBlock<S, D> {
     }
 }
 
-impl<S: Sink, D: NamelessDevice<S>> Preconditioning for NamelessBlock<S, D> {
+impl<D: NamelessDevice> Preconditioning for NamelessBlock<D> {
     /// The contents of the device belong to its owner.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
         let why =

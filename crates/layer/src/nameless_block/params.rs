@@ -1,9 +1,9 @@
 //! Parameters by name.
 
 use super::layer::NamelessBlock;
-use frit_core::{NamelessDevice, ParamInfo, ParamTable, Params, Result, Sink};
+use frit_core::{NamelessDevice, ParamInfo, ParamTable, Params, Result};
 
-impl<S: Sink, D: NamelessDevice<S>> Params for NamelessBlock<S, D> {
+impl<D: NamelessDevice> Params for NamelessBlock<D> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         let capacity = u64::from(self.device.space().capacity) * u64::from(self.block_bytes);

@@ -4,13 +4,13 @@ use super::layer::NamelessBlock;
 use crate::payload::{buffered, zeros_on};
 use crate::spans::{PageSpan, divide_range, page_spans, whole_page_spans};
 use frit_core::convert::{bounded_u32, to_usize};
-use frit_core::{Cause, NamelessDevice, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, NamelessDevice, ReadTarget, Result, Sink, Tok, WriteData};
 
-impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
+impl<D: NamelessDevice> NamelessBlock<D> {
     /// Reads a range of bytes.
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -24,7 +24,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
     }
 
     /// Writes a range of bytes. Whole blocks that follow each other are written in one request queue.
-    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         for part in whole_page_spans(at, data.len(), self.block_bytes) {
             let bytes = data.part(part.from, part.len);
             if part.offset == 0 && part.len.is_multiple_of(self.block_bytes) {
@@ -36,7 +36,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
         Ok(())
     }
 
-    fn write_blocks(&mut self, sink: &mut S, first: u32, data: WriteData<'_>) -> Result<()> {
+    fn write_blocks(&mut self, sink: &mut Sink, first: u32, data: WriteData<'_>) -> Result<()> {
         let queue = self.device.queue_blocks() * self.block_bytes;
         let mut from = 0;
         while from < data.len() {
@@ -54,7 +54,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
     }
 
     /// Writes part of a block.
-    fn write_part(&mut self, sink: &mut S, part: PageSpan, data: WriteData<'_>) -> Result<()> {
+    fn write_part(&mut self, sink: &mut Sink, part: PageSpan, data: WriteData<'_>) -> Result<()> {
         let mut block = std::mem::take(&mut self.block);
         let read = self.read_whole(sink, part.lpn.0, &mut block);
         let written = read.and_then(|after| {
@@ -71,7 +71,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
     }
 
     /// Reads a whole block. `into` is empty if the media hold no bytes.
-    fn read_whole(&mut self, sink: &mut S, block: u32, into: &mut [u8]) -> Result<S::Tok> {
+    fn read_whole(&mut self, sink: &mut Sink, block: u32, into: &mut [u8]) -> Result<Tok> {
         let target =
             if into.is_empty() { ReadTarget::Len(self.block_bytes) } else { ReadTarget::Bytes(into) };
         self.device.virtual_read(sink, block, 0, target, Cause::Merge)
@@ -79,7 +79,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
 
     /// Makes a range read as zeros, durably after the next flush: whole blocks are forgotten, and parts of
     /// blocks that have contents are overwritten.
-    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let block = u64::from(self.block_bytes);
         let divided = divide_range(at, bytes, block);
         for part in divided.parts {
@@ -99,7 +99,7 @@ impl<S: Sink, D: NamelessDevice<S>> NamelessBlock<S, D> {
         Ok(())
     }
 
-    fn zero_part(&mut self, sink: &mut S, at: u64, bytes: u32) -> Result<()> {
+    fn zero_part(&mut self, sink: &mut Sink, at: u64, bytes: u32) -> Result<()> {
         let number = bounded_u32(at / u64::from(self.block_bytes));
         if bytes == 0 || !self.device.virtual_written(number) {
             return Ok(());

@@ -4,7 +4,7 @@ use super::config::NamelessBlockConfig;
 use super::layer::NamelessBlock;
 use crate::flash::{Flash, nominal_capacity};
 use crate::nameless::{DeviceBlocks, HostFtl, waiting_limit};
-use frit_core::{Error, Result, Sink};
+use frit_core::{Error, Result};
 use frit_media::{NandArray, NandGeometry, Store};
 
 /// Share of the capacity that the virtual address space has by default. Metadata of file systems is a few
@@ -23,7 +23,7 @@ fn blocks_for(capacity: u32, config: &NamelessBlockConfig, g: &NandGeometry) -> 
 
 /// Pages that can be valid in such a device, with its checkpoints and the queue that is being programmed.
 fn pages_for<N: Store>(blocks: &DeviceBlocks, g: &NandGeometry) -> u64 {
-    let saved = HostFtl::<(), N>::saved_pages(blocks, g.page_bytes);
+    let saved = HostFtl::<N>::saved_pages(blocks, g.page_bytes);
     blocks.pages() + u64::from(saved) + u64::from(g.program_pages)
 }
 
@@ -31,7 +31,7 @@ fn pages_for<N: Store>(blocks: &DeviceBlocks, g: &NandGeometry) -> u64 {
 fn sizes<N: Store>(config: &NamelessBlockConfig, g: &NandGeometry) -> Result<DeviceBlocks> {
     let (device, scans) = (&config.device, config.device.scans());
     let fit = |bytes| nominal_capacity(g, bytes, device.over_provisioning, scans);
-    let (all, usable) = (fit(0)?, Flash::<(), N>::nominal_pages_per_unit(g, scans));
+    let (all, usable) = (fit(0)?, Flash::<N>::nominal_pages_per_unit(g, scans));
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     let most = most.min(u64::from(all));
     let fits =
@@ -60,7 +60,7 @@ fn sizes<N: Store>(config: &NamelessBlockConfig, g: &NandGeometry) -> Result<Dev
     })
 }
 
-impl<S: Sink, N: Store + Send> NamelessBlock<S, HostFtl<S::Tok, N>> {
+impl<N: Store + Send> NamelessBlock<HostFtl<N>> {
     /// Creates a device over NAND: one NAND device or an array of them. The page of the NAND is the block
     /// ([`crate::NamelessConfig::divide`]).
     ///

@@ -1,32 +1,32 @@
 //! The update buffer: as many pages as there are chips, which are written to the log together
 //! (section IV.C.1).
 
-use crate::Token;
 use frit_core::Lpn;
+use frit_core::Tok;
 use frit_core::convert::{to_u64, to_usize};
 
 /// Updates that wait in DRAM.
 #[derive(Clone, Debug)]
-pub(super) struct UpdateBuffer<T> {
+pub(super) struct UpdateBuffer {
     page: usize,
     lpns: Vec<Lpn>,
     /// Contents of the pages; empty if the store holds no bytes.
     bytes: Vec<u8>,
     limit: usize,
     /// Completion of the last write of the buffer to the log. The buffer accepts no page before.
-    pub(super) ready: T,
+    pub(super) ready: Tok,
 }
 
-impl<T: Token> UpdateBuffer<T> {
+impl UpdateBuffer {
     /// Creates a buffer for `pages` pages; 0: no buffer.
-    pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> UpdateBuffer<T> {
+    pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> UpdateBuffer {
         let page = to_usize(page_bytes);
         UpdateBuffer {
             page,
             lpns: Vec::with_capacity(to_usize(pages)),
             bytes: vec![0; if holds { to_usize(pages) * page } else { 0 }],
             limit: to_usize(pages),
-            ready: T::default(),
+            ready: Tok::default(),
         }
     }
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_out_leaves_the_rest() {
-        let mut b: UpdateBuffer<()> = UpdateBuffer::new(3, 512, true);
+        let mut b: UpdateBuffer = UpdateBuffer::new(3, 512, true);
         for lpn in [5_u8, 6, 7] {
             let i = b.push(Lpn(lpn.into()));
             b.bytes_mut(i).unwrap().fill(lpn);

@@ -3,17 +3,16 @@
 use super::layer::Ntl;
 use super::layout::FIRST_RECORD;
 use super::mapping::MappingPolicy;
-use crate::Token;
 use crate::numbers::Place;
 use frit_core::Lpn;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, Severity, Sink};
 use frit_media::Store;
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Compares the records with the tables, and the data with the records.
-    pub(super) fn run_check<S: Sink<Tok = T>>(
+    pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -48,9 +47,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(checked)
     }
 
-    fn check_page<S: Sink<Tok = T>>(
+    fn check_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         place: Place,
         scope: CheckScope,
@@ -100,9 +99,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Checks that the record of a discarded page notes the discard.
-    fn check_discarded<S: Sink<Tok = T>>(
+    fn check_discarded(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         place: Place,
         scope: CheckScope,
@@ -129,7 +128,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Replaces a damaged page in the log by its older version at home, if there is a valid one.
-    fn restore_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, place: Place) -> Result<bool> {
+    fn restore_older(&mut self, sink: &mut Sink, lpn: Lpn, place: Place) -> Result<bool> {
         if !self.is_logged(lpn) {
             return Ok(false);
         }

@@ -11,7 +11,6 @@
 use super::layer::Ntl;
 use super::layout::CHECKPOINT_HEADER_BYTES;
 use super::mapping::{MappingPolicy, PLACE_NONE};
-use crate::Token;
 use crate::numbers::Place;
 use frit_core::Lpn;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
@@ -21,9 +20,9 @@ use frit_media::checksum::crc32c;
 
 const MAGIC: &[u8; 8] = b"fritNTLt";
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Writes the checkpoint. The log is merged before, so that its tables need not be saved.
-    pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_checkpoint(&mut self, sink: &mut Sink) -> Result<()> {
         if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::LogTables::rows) {
             self.merge(sink, rows)?;
         }
@@ -53,7 +52,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Reads the checkpoint.
-    pub(super) fn read_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn read_checkpoint(&mut self, sink: &mut Sink) -> Result<()> {
         let words = self.used.words().len();
         let len = size_in_memory(CHECKPOINT_HEADER_BYTES) + 16 * words + 4 * to_usize(self.pages());
         let mut all = vec![0; len];

@@ -1,7 +1,6 @@
 //! Discards: pages that read as zeros afterwards.
 
 use super::layer::Ntl;
-use crate::Token;
 use crate::payload::zeros;
 use crate::planted::NtlBug;
 use crate::spans::{PageSpan, page_spans_by_shift};
@@ -11,13 +10,8 @@ use frit_core::planted::is_planted;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
-impl<T: Token, P: Store> Ntl<T, P> {
-    pub(super) fn discard_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        bytes: u64,
-    ) -> Result<()> {
+impl<P: Store> Ntl<P> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         self.health.writable()?;
         let page = u64::from(self.page_bytes());
         self.logs = self.config.logs(1);
@@ -45,7 +39,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes zeros to parts of pages that hold data. The range is smaller than a page.
-    fn zero_part<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn zero_part(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
         let spans = page_spans_by_shift(at, bounded_u32(bytes), shift);
         let parts: Vec<PageSpan> = spans.filter(|s| self.live.has(s.lpn)).collect();
@@ -55,7 +49,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    fn drop_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
+    fn drop_page(&mut self, sink: &mut Sink, lpn: Lpn) -> Result<()> {
         if let Some(i) = self.buffer.find(lpn) {
             self.buffer.remove(i);
         }

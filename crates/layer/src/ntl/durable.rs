@@ -9,24 +9,24 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<S: Sink, P: Store> Quiesce<S> for Ntl<S::Tok, P> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<P: Store> Quiesce for Ntl<P> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.shut_down(sink)
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.recover_pages(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<P: Store> Durable for Ntl<P> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.config.durable()?;
         self.put_head(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         self.recover_pages(sink, stop)
     }
 
@@ -38,7 +38,7 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

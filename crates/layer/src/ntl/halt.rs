@@ -8,7 +8,6 @@ use super::layer::Ntl;
 use super::layout::{COPIES, FIRST_RECORD};
 use super::mapping::MappingPolicy;
 use super::recover::ScannedPages;
-use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
@@ -20,10 +19,10 @@ use frit_core::{Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
     /// it in the header.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         // Without a write, nothing else has made the header.
         self.head().preset_if_blank(&mut self.space.pcm)?;
         self.flush_all(sink)?;
@@ -45,7 +44,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Merges the log and writes the summary of all records, after the data that it covers is
     /// durable.
-    pub(super) fn write_summary<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_summary(&mut self, sink: &mut Sink) -> Result<()> {
         if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::LogTables::rows) {
             self.merge(sink, rows)?;
         }
@@ -72,7 +71,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Writes a new record for each page whose record is damaged in both copies. Its digest is
     /// wrong on purpose, so that the page stays known as damaged.
-    fn preserve_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn preserve_damage(&mut self, sink: &mut Sink) -> Result<()> {
         let mut next = Lpn(0);
         while let Some(lpn) = self.used.next(next) {
             next = lpn.plus(1);
@@ -108,13 +107,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Makes the repair durable before the header states that the layer is in use. If it is
     /// interrupted, the next opening repeats it.
-    fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn certain(&mut self, sink: &mut Sink) -> Result<()> {
         self.commit(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
     /// Accepts that pages with missing records read as zeros.
-    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn accept_missing(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.accept_missing();
         self.note_use(sink)
     }
@@ -129,7 +128,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 }
 
-impl<S: Sink, P: Store> SummarizedRecords<S> for Ntl<S::Tok, P> {
+impl<P: Store> SummarizedRecords for Ntl<P> {
     type Scan = ScannedPages;
 
     fn summary_of(scan: &ScannedPages) -> RecordSummary {
@@ -146,17 +145,27 @@ impl<S: Sink, P: Store> SummarizedRecords<S> for Ntl<S::Tok, P> {
         COPIES
     }
 
-    fn scan_again(&mut self, sink: &mut S, which: Copies, recovery: &mut Recovery) -> Result<ScannedPages> {
+    fn scan_again(
+        &mut self,
+        sink: &mut Sink,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedPages> {
         self.forget();
         self.scan_all(sink, which, recovery)
     }
 
-    fn end_trials(&mut self, sink: &mut S, _: ScannedPages, recovery: &mut Recovery) -> Result<ScannedPages> {
+    fn end_trials(
+        &mut self,
+        sink: &mut Sink,
+        _: ScannedPages,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedPages> {
         // A scan fills the tables.
         self.scan_again(sink, Copies::All, recovery)
     }
 
-    fn copy_records(&mut self, sink: &mut S, from: u32) -> Result<()> {
+    fn copy_records(&mut self, sink: &mut Sink, from: u32) -> Result<()> {
         for place in Place::first(self.space.layout.home_places()) {
             let right = self.space.copy_state(RecordAddr { slot: place.into(), copy: from })?;
             let mut same = true;
@@ -182,7 +191,7 @@ impl<S: Sink, P: Store> SummarizedRecords<S> for Ntl<S::Tok, P> {
         Ok(wiped || v.block.is_none() && v.ended.is_none())
     }
 
-    fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+    fn restore_record(&mut self, sink: &mut Sink, entry: &SummaryEntry) -> Result<()> {
         let start = sink.start();
         self.space.put_counted(sink, entry, start)?;
         self.certain(sink)

@@ -1,17 +1,16 @@
 //! The header of the memory: identity of the layer, and its state.
 
 use super::layer::Ntl;
-use crate::Token;
 use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::NtlBug;
 use frit_core::planted::is_planted;
-use frit_core::{Result, Sink};
+use frit_core::{Result, Sink, Tok};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritNTL\0";
 const VERSION: u32 = 1;
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Returns the header: version, mapping, page bytes, block pages, chips, home pages and log
     /// pages of a chip, pages of a row, protected, log.
     pub(super) fn head(&self) -> LayerHeader {
@@ -32,7 +31,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes the state, and returns the completion after which it is durable.
-    pub(super) fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
+    pub(super) fn write_state(&mut self, sink: &mut Sink, state: UsageState) -> Result<Tok> {
         let after = if is_planted(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
@@ -40,7 +39,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Notes in the header that the layer is in use, before the first write after opening. Without
     /// bytes there is no header to read later.
     #[inline]
-    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn begin_use(&mut self, sink: &mut Sink) -> Result<()> {
         if self.usage.noted || !P::STORES_BYTES {
             return Ok(());
         }
@@ -56,7 +55,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Notes that the layer is in use, before anything else changes. Over files the note is synced
     /// first, so that the state "halted" is true after any power loss.
-    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn note_use(&mut self, sink: &mut Sink) -> Result<()> {
         // No page is written before the note: a crash would tear it while the header states that
         // all data is durable.
         let noted = self.write_state(sink, UsageState::InUse)?;
@@ -68,7 +67,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    pub(super) fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn put_head(&mut self, sink: &mut Sink) -> Result<()> {
         let head = self.head();
         head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted)?;

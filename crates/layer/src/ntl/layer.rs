@@ -8,7 +8,6 @@ use super::page_bitmap::PageBitmap;
 use super::rounds::WriteRounds;
 use super::space::NtlMemory;
 use super::stats::NtlStats;
-use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
 use crate::planted::NtlBug;
@@ -17,16 +16,16 @@ use frit_core::bounds::check_sectors;
 use frit_core::convert::to_usize;
 use frit_core::{
     BlockLayer, Error, Hints, Info, Params, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
-    StackView, WriteData,
+    StackView, Tok, WriteData,
 };
 use frit_media::{Pcm, Store};
 
 /// An SSD of byte-addressable memory with address mapping. `T` is the token of the sinks that the
 /// layer works with; `P` is the store.
 #[derive(Debug)]
-pub struct Ntl<T, P: Store> {
+pub struct Ntl<P: Store> {
     pub(super) config: NtlConfig,
-    pub(super) space: NtlMemory<T, P>,
+    pub(super) space: NtlMemory<P>,
     pub(super) mapping: Mappings,
     /// Pages whose home location was written. The next write there is an update.
     pub(super) used: PageBitmap,
@@ -42,9 +41,9 @@ pub struct Ntl<T, P: Store> {
     /// Number of updates until the counters are reset.
     pub(super) warm_left: u32,
     pub(super) log: Option<LogTables>,
-    pub(super) buffer: UpdateBuffer<T>,
+    pub(super) buffer: UpdateBuffer,
     /// Completion after which the free slots of the log may be written.
-    pub(super) reuse_barrier: T,
+    pub(super) reuse_barrier: Tok,
     pub(super) rounds: WriteRounds,
     pub(super) stats: NtlStats,
     /// The chip after that of the last first write.
@@ -60,13 +59,13 @@ pub struct Ntl<T, P: Store> {
     pub(super) copy: Vec<u8>,
 }
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Creates the layer over new memory.
     ///
     /// # Errors
     /// Returns an error that names a parameter that is invalid with this memory, and its valid
     /// values.
-    pub fn new(config: NtlConfig, pcm: Pcm<P>) -> Result<Ntl<T, P>> {
+    pub fn new(config: NtlConfig, pcm: Pcm<P>) -> Result<Ntl<P>> {
         config.validate()?;
         let space = NtlMemory::new(&config, pcm)?;
         let layout = &space.layout;
@@ -87,7 +86,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             warm_left: 0,
             log,
             buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::STORES_BYTES),
-            reuse_barrier: T::default(),
+            reuse_barrier: Tok::default(),
             rounds: WriteRounds::new(layout.chips, config.rounds, config.round_flag),
             stats: NtlStats::default(),
             turn: 0,
@@ -150,7 +149,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 }
 
-impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
+impl<P: Store> BlockLayer for Ntl<P> {
     fn info(&self) -> Info {
         Info {
             name: "ntl",
@@ -172,29 +171,29 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink).map_err(|e| self.refuse_after(e))?;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.begin_use(sink).map_err(|e| self.refuse_after(e))?;
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, _: &mut Sink, _: u32) -> Result<Progress> {
         Ok(Progress::Idle)
     }
 

@@ -3,13 +3,12 @@
 
 use super::layout::tail_at;
 use super::space::NtlMemory;
-use crate::Token;
 use crate::marks::{HighestMark, WORDS, is_due, mark_at, mark_copy_at};
 use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::words::{seal, unseal};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Result, Sink};
+use frit_core::{Cause, Result, Sink, Tok};
 use frit_media::Store;
 
 /// Kind of a word that holds the mark.
@@ -17,8 +16,8 @@ const MARK: Option<u8> = Some(1);
 /// Kind of a word that holds the tail.
 const TAIL: Option<u8> = Some(2);
 
-impl<T: Token, P: Store> NtlMemory<T, P> {
-    fn write_word<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, word: u64, after: T) -> Result<T> {
+impl<P: Store> NtlMemory<P> {
+    fn write_word(&mut self, sink: &mut Sink, at: u64, word: u64, after: Tok) -> Result<Tok> {
         self.pcm.write(sink, at, source_of::<P>(&word.to_le_bytes()), Cause::Meta, after)
     }
 
@@ -40,7 +39,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Advances the mark to the last record. All records up to it are complete: they are fenced,
     /// and synced if necessary.
-    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn set_mark(&mut self, sink: &mut Sink) -> Result<()> {
         let after = if is_planted(NtlBug::MarkTooEarly) { sink.start() } else { self.fenced() };
         (self.mark, self.marks) = (self.seq, self.marks + 1);
         let word = seal(self.mark, MARK);
@@ -51,7 +50,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     /// Invalidates the log records up to `seq`, after `after`. Returns the completion.
-    pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
+    pub(super) fn set_tail(&mut self, sink: &mut Sink, seq: u64, after: Tok) -> Result<Tok> {
         let after = if is_planted(NtlBug::TailEarly) { sink.start() } else { after };
         (self.tail, self.tails) = (seq, self.tails + 1);
         let tok = self.write_word(sink, tail_at(self.tails), seal(seq, TAIL), after)?;

@@ -9,20 +9,19 @@ use super::config::LogKind;
 use super::layer::Ntl;
 use super::log::LogTables;
 use super::space::{CellState, PageWrite};
-use crate::Token;
 use crate::numbers::{LogSlot, Place};
 use crate::planted::NtlBug;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::ops::Range;
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Copies the pages of rows of the log to their home locations, and frees the rows.
-    pub(super) fn merge<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: Range<u32>) -> Result<()> {
+    pub(super) fn merge(&mut self, sink: &mut Sink, rows: Range<u32>) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         // A merge needs all chips, so no page of a later request can be written beside it.
         self.rounds.close(&mut self.stats);
@@ -74,7 +73,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Syncs the memory if it is backed by files, so that later writes cannot become durable before
     /// earlier ones.
-    fn sync_before<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: NtlBug) -> Result<()> {
+    fn sync_before(&mut self, sink: &mut Sink, bug: NtlBug) -> Result<()> {
         if self.space.protected && self.space.volatile() && !is_planted(bug) {
             self.space.pcm.flush(sink)?;
         }
@@ -99,13 +98,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Copies a page from the log to its home location.
-    fn copy_home<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        slot: LogSlot,
-        certain: T,
-    ) -> Result<T> {
+    fn copy_home(&mut self, sink: &mut Sink, lpn: Lpn, slot: LogSlot, certain: Tok) -> Result<Tok> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
         let page = self.page_bytes();
@@ -162,7 +155,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Clears the records of slots after `after`.
-    fn void_slots<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: &Range<u32>, after: T) -> Result<T> {
+    fn void_slots(&mut self, sink: &mut Sink, rows: &Range<u32>, after: Tok) -> Result<Tok> {
         let slots = self.log.as_ref().map(|log| log.slots(rows));
         for slot in slots.into_iter().flatten() {
             self.space.wipe_record(sink, self.space.layout.slot_place(slot), after)?;
@@ -171,7 +164,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Refreshes the units of these rows that were written.
-    fn refresh<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: &Range<u32>, after: T) -> Result<T> {
+    fn refresh(&mut self, sink: &mut Sink, rows: &Range<u32>, after: Tok) -> Result<Tok> {
         if !self.config.refreshes() {
             return Ok(after);
         }

@@ -1,11 +1,10 @@
 //! Parameters by name, which can be read at any time and changed while the layer runs.
 
 use super::layer::Ntl;
-use crate::Token;
 use frit_core::{ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
 
-impl<T: Token, P: Store> Params for Ntl<T, P> {
+impl<P: Store> Params for Ntl<P> {
     fn list(&self) -> Vec<ParamInfo> {
         self.config.list()
     }

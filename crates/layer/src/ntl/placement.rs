@@ -24,9 +24,9 @@ pub enum ChipPlacement {
 impl ChipPlacement {
     /// Computes the cost of each chip. The chip with the lowest cost is selected; among equal ones,
     /// the first in turn.
-    pub(super) fn costs<S: Sink>(
+    pub(super) fn costs(
         self,
-        sink: &S,
+        sink: &Sink,
         first_unit: UnitId,
         pages: &[u32],
         turn: u32,
@@ -54,28 +54,26 @@ impl ChipPlacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_core::{Cmd, Nanos, RequestScope, UntimedSink};
+    use frit_core::{Cmd, Engine, Nanos, Tok};
 
-    /// A sink whose units are busy until these times; 0: idle.
-    struct Busy([u64; 4], RequestScope<()>);
+    /// An engine whose units are busy until these times; 0: idle.
+    struct Busy([u64; 4]);
 
-    impl Sink for Busy {
-        type Tok = ();
+    impl Engine for Busy {
         fn now(&self) -> Nanos {
             Nanos::ZERO
         }
-        fn start(&self) {}
         fn unit(&self, unit: UnitId) -> UnitState {
             match self.0[unit.idx()] {
                 0 => UnitState::Idle,
                 until => UnitState::BusyUntil(Nanos(until)),
             }
         }
-        fn emit(&mut self, _: Cmd, (): ()) {}
-        fn join(&mut self, (): (), (): ()) {}
-        fn ack(&mut self, (): ()) {}
-        fn scope(&mut self) -> &mut RequestScope<()> {
-            &mut self.1
+        fn emit(&mut self, _: Cmd, _: Tok) -> Tok {
+            Tok::DONE
+        }
+        fn join(&mut self, a: Tok, _: Tok) -> Tok {
+            a
         }
     }
 
@@ -83,29 +81,17 @@ mod tests {
     fn the_next_in_turn_or_the_least_loaded() {
         let mut costs = Vec::new();
         let best = |costs: &[u64]| (0..costs.len()).min_by_key(|&i| costs[i]);
-        ChipPlacement::RoundRobin.costs(&UntimedSink::new(), UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
+        ChipPlacement::RoundRobin.costs(&Sink::untimed(), UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
         assert_eq!(best(&costs), Some(0));
-        ChipPlacement::RoundRobin.costs(&UntimedSink::new(), UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
+        ChipPlacement::RoundRobin.costs(&Sink::untimed(), UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
         assert_eq!((best(&costs), costs[0]), (Some(3), 1));
-        ChipPlacement::LeastLoaded.costs(&UntimedSink::new(), UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
+        ChipPlacement::LeastLoaded.costs(&Sink::untimed(), UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
         assert_eq!(best(&costs), Some(2));
-        ChipPlacement::Idle.costs(&UntimedSink::new(), UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
+        ChipPlacement::Idle.costs(&Sink::untimed(), UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
         assert_eq!(best(&costs), Some(1), "with nothing to wait for, the next in turn");
-        ChipPlacement::Idle.costs(
-            &Busy([900, 700, 0, 800], RequestScope::default()),
-            UnitId(0),
-            &[0; 4],
-            3,
-            &mut costs,
-        );
+        ChipPlacement::Idle.costs(&Sink::new(Busy([900, 700, 0, 800])), UnitId(0), &[0; 4], 3, &mut costs);
         assert_eq!(best(&costs), Some(2), "the one that is idle");
-        ChipPlacement::Idle.costs(
-            &Busy([900, 700, 950, 800], RequestScope::default()),
-            UnitId(0),
-            &[0; 4],
-            3,
-            &mut costs,
-        );
+        ChipPlacement::Idle.costs(&Sink::new(Busy([900, 700, 950, 800])), UnitId(0), &[0; 4], 3, &mut costs);
         assert_eq!(best(&costs), Some(1), "the one that is idle first");
     }
 }

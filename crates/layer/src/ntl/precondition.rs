@@ -3,13 +3,12 @@
 use super::layer::Ntl;
 use super::mapping::MappingPolicy;
 use super::page_bitmap::PageBitmap;
-use crate::Token;
 use crate::record::Record;
 use frit_core::{Error, Lpn, Precondition, Preconditioning, Result};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<T: Token, P: Store> Preconditioning for Ntl<T, P> {
+impl<P: Store> Preconditioning for Ntl<P> {
     /// Marks every page as written once, in order. Except for the log, which starts empty, this
     /// state is also stationary.
     fn precondition(&mut self, _: Precondition) -> Result<()> {

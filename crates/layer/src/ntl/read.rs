@@ -2,18 +2,17 @@
 
 use super::layer::Ntl;
 use super::mapping::MappingPolicy;
-use crate::Token;
 use crate::numbers::Place;
 use crate::spans::page_spans_by_shift;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok};
 use frit_media::Store;
 
-impl<T: Token, P: Store> Ntl<T, P> {
-    pub(super) fn read_range<S: Sink<Tok = T>>(
+impl<P: Store> Ntl<P> {
+    pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -40,14 +39,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Reads a part of a page, from byte `first` on.
     #[inline]
-    pub(super) fn read_page<S: Sink<Tok = T>>(
+    pub(super) fn read_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: Lpn,
         first: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let start = sink.start();
         if !self.live.has(lpn) {
             if !self.used.has(lpn) {

@@ -3,7 +3,6 @@
 use super::layer::Ntl;
 use super::layout::COPIES;
 use super::mapping::MappingPolicy;
-use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::header::{HeaderNote, UsageState};
 use crate::numbers::{LogSlot, Place, RecordSlot};
@@ -13,7 +12,7 @@ use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::Lpn;
 use frit_core::convert::{to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, CrashKind, Error, ReadTarget, Recovery, Result, Sink};
+use frit_core::{Cause, CrashKind, Error, ReadTarget, Recovery, Result, Sink, Tok};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::collections::HashMap;
@@ -66,13 +65,9 @@ struct Repairs {
     mend: Vec<Place>,
 }
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     /// Resets the layer and recovers the pages.
-    pub(super) fn recover_pages<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        stop: CrashKind,
-    ) -> Result<Recovery> {
+    pub(super) fn recover_pages(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
@@ -115,16 +110,16 @@ impl<T: Token, P: Store> Ntl<T, P> {
             log.forget();
         }
         self.buffer.clear();
-        self.buffer.ready = T::default();
-        self.reuse_barrier = T::default();
+        self.buffer.ready = Tok::default();
+        self.reuse_barrier = Tok::default();
         (self.warm_left, self.turn, self.usage) = (0, 0, HeaderNote::default());
         self.health.forget_missing();
     }
 
     /// Reads all records, and fills the tables from those at home.
-    pub(super) fn scan_all<S: Sink<Tok = T>>(
+    pub(super) fn scan_all(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         which: Copies,
         recovery: &mut Recovery,
     ) -> Result<ScannedPages> {
@@ -136,9 +131,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Reads the records of a range of indices on each chip.
-    fn scan<S: Sink<Tok = T>>(
+    fn scan(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         indices: &Range<u32>,
         which: Copies,
         repairs: &mut Repairs,
@@ -180,9 +175,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Returns the newest version of each page in the log.
-    fn scan_log<S: Sink<Tok = T>>(
+    fn scan_log(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         which: Copies,
         repairs: &mut Repairs,
         recovery: &mut Recovery,
@@ -221,9 +216,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Fills the tables from the records at home, and returns their summary. Versions in `logged`
     /// that are older than those at home are removed.
-    fn scan_homes<S: Sink<Tok = T>>(
+    fn scan_homes(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         which: Copies,
         logged: &mut HashMap<Lpn, LoggedPage>,
         repairs: &mut Repairs,
@@ -296,7 +291,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Clears invalid records, repairs damaged ones, and merges the log.
-    fn apply_repairs<S: Sink<Tok = T>>(&mut self, sink: &mut S, repairs: &Repairs) -> Result<()> {
+    fn apply_repairs(&mut self, sink: &mut Sink, repairs: &Repairs) -> Result<()> {
         let start = self.reuse_barrier;
         for &place in &repairs.wipe {
             self.space.wipe_record(sink, place.place(), start)?;
@@ -325,12 +320,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Rewrites both copies of a page's record.
-    pub(super) fn rewrite_record<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: Place,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn rewrite_record(&mut self, sink: &mut Sink, place: Place, after: Tok) -> Result<()> {
         let v = self.space.record_state(place)?;
         let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
         if v.block.is_none() {

@@ -7,7 +7,6 @@
 
 use super::config::{NtlConfig, Protect};
 use super::layout::{COPIES, MemoryShape, NtlLayout};
-use crate::Token;
 use crate::fences::Fences;
 use crate::numbers::Place;
 use crate::payload::source_of;
@@ -19,7 +18,7 @@ use crate::summary::SummaryEntry;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::checksum::digest;
 use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
@@ -35,31 +34,31 @@ pub(super) enum CellState {
 
 /// A write of a page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PageWrite<'a, T> {
+pub(super) struct PageWrite<'a> {
     pub(super) data: WriteData<'a>,
     pub(super) cells: CellState,
     pub(super) cause: Cause,
     /// Completion that the write waits for.
-    pub(super) after: T,
+    pub(super) after: Tok,
 }
 
-impl<'a, T> PageWrite<'a, T> {
+impl<'a> PageWrite<'a> {
     /// Returns a write of host data.
     #[inline]
-    pub(super) fn of_host(data: WriteData<'a>, cells: CellState, after: T) -> PageWrite<'a, T> {
+    pub(super) fn of_host(data: WriteData<'a>, cells: CellState, after: Tok) -> PageWrite<'a> {
         PageWrite { data, cells, cause: Cause::Host, after }
     }
 }
 
 /// The memory of the layer.
 #[derive(Debug)]
-pub(super) struct NtlMemory<T, P: Store> {
-    pub(super) pcm: Leveled<T, P>,
+pub(super) struct NtlMemory<P: Store> {
+    pub(super) pcm: Leveled<P>,
     pub(super) layout: NtlLayout,
     pub(super) protected: bool,
     /// `true` if no leveler moves pages, so that the chip of a place is fixed.
     plain: bool,
-    pub(super) fences: Fences<T>,
+    pub(super) fences: Fences,
     /// The highest sequence number given to a record.
     pub(super) seq: u64,
     /// Records up to this sequence number are known to be complete and durable.
@@ -70,8 +69,8 @@ pub(super) struct NtlMemory<T, P: Store> {
     pub(super) tails: u64,
 }
 
-impl<T: Token, P: Store> NtlMemory<T, P> {
-    pub(super) fn new(config: &NtlConfig, pcm: Pcm<P>) -> Result<NtlMemory<T, P>> {
+impl<P: Store> NtlMemory<P> {
+    pub(super) fn new(config: &NtlConfig, pcm: Pcm<P>) -> Result<NtlMemory<P>> {
         let wear = config.wear.config()?;
         let plain = config.wear.wear_leveling == "none";
         let pcm = Leveled::new(pcm, wear).map_err(WearKeys::in_table)?;
@@ -117,28 +116,28 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Reads a part of a page.
     #[inline]
-    pub(super) fn read<S: Sink<Tok = T>>(
+    pub(super) fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: Place,
         from: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let at = self.layout.data(place) + u64::from(from);
         self.pcm.read(sink, at, into, cause, after)
     }
 
     /// Writes a page, and its record if the layer is protected.
     #[inline]
-    pub(super) fn put<S: Sink<Tok = T>>(
+    pub(super) fn put(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: Place,
         lpn: Lpn,
-        page: PageWrite<'_, T>,
-    ) -> Result<T> {
+        page: PageWrite<'_>,
+    ) -> Result<Tok> {
         let tok = self.put_data(sink, place, page)?;
         if !self.protected {
             return Ok(tok);
@@ -149,25 +148,20 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Variant of [`NtlMemory::put`] for a page that another record described. The digest is copied,
     /// even if it is wrong, so that damage stays known.
-    pub(super) fn put_copy<S: Sink<Tok = T>>(
+    pub(super) fn put_copy(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: Place,
         lpn: Lpn,
         digest: u64,
-        page: PageWrite<'_, T>,
-    ) -> Result<T> {
+        page: PageWrite<'_>,
+    ) -> Result<Tok> {
         let tok = self.put_data(sink, place, page)?;
         if self.protected { self.put_new_record(sink, place, lpn, digest, tok, page.after) } else { Ok(tok) }
     }
 
     #[inline]
-    fn put_data<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: Place,
-        page: PageWrite<'_, T>,
-    ) -> Result<T> {
+    fn put_data(&mut self, sink: &mut Sink, place: Place, page: PageWrite<'_>) -> Result<Tok> {
         let PageWrite { data, cells, cause, after } = page;
         let at = self.layout.data(place);
         match cells {
@@ -178,15 +172,15 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Writes the record of a page whose data is complete with the token `data`. Returns the
     /// completion of both.
-    fn put_new_record<S: Sink<Tok = T>>(
+    fn put_new_record(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: Place,
         lpn: Lpn,
         digest: u64,
-        data: T,
-        after: T,
-    ) -> Result<T> {
+        data: Tok,
+        after: Tok,
+    ) -> Result<Tok> {
         self.fences.wait(sink, data);
         self.seq += 1;
         let record = Record { lbn: lpn.0, valid: u8::MAX, seq: self.seq, digest };
@@ -195,23 +189,18 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     /// Writes both copies of a record.
-    pub(super) fn put_record<S: Sink<Tok = T>>(
+    pub(super) fn put_record(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: Place,
         record: &Record,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.put_copies(sink, place, |p| record.bytes(p), after)
     }
 
     /// Writes both copies of a record from a summary.
-    pub(super) fn put_counted<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        counted: &SummaryEntry,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn put_counted(&mut self, sink: &mut Sink, counted: &SummaryEntry, after: Tok) -> Result<()> {
         let r = &counted.record;
         let bytes = |p| if counted.ended { r.ended_bytes(RecordEnd::Evicted, p) } else { r.bytes(p) };
         self.put_copies(sink, counted.slot.place(), bytes, after).map(|_| ())
@@ -219,26 +208,20 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Notes a discard in the record at home, with a higher sequence number than the versions in
     /// the log.
-    pub(super) fn put_discard<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: Place,
-        lpn: Lpn,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn put_discard(&mut self, sink: &mut Sink, place: Place, lpn: Lpn, after: Tok) -> Result<()> {
         self.seq += 1;
         let record = Record { lbn: lpn.0, valid: u8::MAX, seq: self.seq, digest: 0 };
         self.put_copies(sink, place, |p| record.ended_bytes(RecordEnd::Evicted, p), after).map(|_| ())
     }
 
     /// Writes both copies of a record, whose bytes are `bytes`.
-    pub(super) fn put_copies<S: Sink<Tok = T>>(
+    pub(super) fn put_copies(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         place: Place,
         bytes: impl Fn(RecordAddr) -> RecordBytes,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let mut done = after;
         for copy in self.layout.places(place) {
             let (at, bytes) = (self.layout.record(copy), bytes(copy));
@@ -250,12 +233,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     /// Notes a discard in the record of a page, if it has one.
-    pub(super) fn end_record<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: Place,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn end_record(&mut self, sink: &mut Sink, place: Place, after: Tok) -> Result<()> {
         let verdict = self.record_state(place)?;
         let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
         if P::STORES_BYTES && record.is_none() {
@@ -271,12 +249,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     /// Clears a record.
-    pub(super) fn wipe_record<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: Place,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn wipe_record(&mut self, sink: &mut Sink, place: Place, after: Tok) -> Result<()> {
         for copy in self.layout.places(place) {
             let zeros = WriteData::Bytes(&[0; RECORD_LEN]);
             let tok = self.pcm.write(sink, self.layout.record(copy), zeros, Cause::Meta, after)?;
@@ -287,16 +260,16 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Fences all data and records written since the last fence. Returns the completion, or `None`
     /// if nothing was written under protection.
-    pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
+    pub(super) fn fence(&mut self, sink: &mut Sink) -> Option<Tok> {
         self.fences.close(&mut self.pcm, sink, NtlBug::NotFenced)
     }
 
-    pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+    pub(super) fn fence_after(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         self.fences.after(&mut self.pcm, sink, after)
     }
 
     /// Returns the completion of all fences so far.
-    pub(super) fn fenced(&self) -> T {
+    pub(super) fn fenced(&self) -> Tok {
         self.fences.done()
     }
 

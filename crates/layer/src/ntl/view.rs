@@ -2,7 +2,6 @@
 
 use super::layer::Ntl;
 use super::stats::NtlStats;
-use crate::Token;
 use frit_core::StackView;
 use frit_core::convert::{bounded_u32, to_f64};
 use frit_core::visible::{LayerView, Metric, Residence};
@@ -11,7 +10,7 @@ use frit_media::Store;
 /// Number of slices of the address space in the residence view.
 const SLICES: u32 = 512;
 
-impl<T: Token, P: Store> Ntl<T, P> {
+impl<P: Store> Ntl<P> {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
         let mut metrics = self.metrics();

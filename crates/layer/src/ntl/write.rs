@@ -6,24 +6,18 @@ use super::layer::Ntl;
 use super::log::LogSpace;
 use super::mapping::MappingPolicy;
 use super::space::{CellState, PageWrite};
-use crate::Token;
 use crate::numbers::{LogSlot, LogicalBlock, Place};
 use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::{Cause, Error, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 /// The window in which updates make a page hot, as a multiple of the slots of the remap table.
 const HOT_WINDOW: u32 = 8;
 
-impl<T: Token, P: Store> Ntl<T, P> {
-    pub(super) fn write_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        data: WriteData<'_>,
-    ) -> Result<()> {
+impl<P: Store> Ntl<P> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         self.health.writable()?;
         let page = self.page_bytes();
         self.logs = self.config.logs(u64::from(data.len()).div_ceil(u64::from(page)));
@@ -42,12 +36,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes a part of a page: the old page is read, merged, and written as a whole.
-    pub(super) fn write_part<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        span: PageSpan,
-        data: WriteData<'_>,
-    ) -> Result<()> {
+    pub(super) fn write_part(&mut self, sink: &mut Sink, span: PageSpan, data: WriteData<'_>) -> Result<()> {
         let page = self.page_bytes();
         let mut whole = std::mem::take(&mut self.page);
         let into = if P::STORES_BYTES { ReadTarget::Bytes(&mut whole) } else { ReadTarget::Len(page) };
@@ -67,13 +56,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Writes a whole page.
     #[inline]
-    fn write_page<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        data: WriteData<'_>,
-        after: T,
-    ) -> Result<()> {
+    fn write_page(&mut self, sink: &mut Sink, lpn: Lpn, data: WriteData<'_>, after: Tok) -> Result<()> {
         if !self.used.has(lpn) {
             return self.write_first(sink, lpn, data, after);
         }
@@ -104,13 +87,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Writes a page for the first time, at its home location.
     #[inline]
-    fn write_first<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        data: WriteData<'_>,
-        after: T,
-    ) -> Result<()> {
+    fn write_first(&mut self, sink: &mut Sink, lpn: Lpn, data: WriteData<'_>, after: Tok) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
         let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Fresh, after))?;
         if !self.space.protected {
@@ -125,7 +102,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Returns the home location of a page, and assigns one if it has none.
     #[inline]
-    pub(super) fn home_for<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: Lpn) -> Result<Place> {
+    pub(super) fn home_for(&mut self, sink: &Sink, lpn: Lpn) -> Result<Place> {
         match self.mapping.home(lpn) {
             Some(place) => Ok(place),
             None => self.find_home(sink, lpn),
@@ -133,7 +110,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Assigns a home location to a page.
-    fn find_home<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: Lpn) -> Result<Place> {
+    fn find_home(&mut self, sink: &Sink, lpn: Lpn) -> Result<Place> {
         let unit = self.space.pcm.unit_id(0);
         self.config.placement.costs(sink, unit, self.rounds.pages(), self.turn, &mut self.costs);
         let place = self.mapping.assign(lpn, &self.costs).ok_or_else(|| Error::NoSpace {
@@ -146,13 +123,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Overwrites a page in place.
     #[inline]
-    fn write_over<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        data: WriteData<'_>,
-        after: T,
-    ) -> Result<()> {
+    fn write_over(&mut self, sink: &mut Sink, lpn: Lpn, data: WriteData<'_>, after: Tok) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
         let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Used, after))?;
         sink.ack(tok);
@@ -162,13 +133,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes an update to the log.
-    fn write_log<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        data: WriteData<'_>,
-        after: T,
-    ) -> Result<T> {
+    fn write_log(&mut self, sink: &mut Sink, lpn: Lpn, data: WriteData<'_>, after: Tok) -> Result<Tok> {
         let slot = self.find_log_slot(sink, lpn)?;
         let place = self.space.layout.slot_place(slot);
         // A slot must not be written again before its merge is durable.
@@ -197,7 +162,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Returns a slot for a page. Merges rows of the log if there is none.
-    fn find_log_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<LogSlot> {
+    fn find_log_slot(&mut self, sink: &mut Sink, lpn: Lpn) -> Result<LogSlot> {
         let block = LogicalBlock::of(lpn, self.config.block_pages);
         loop {
             match self.log.as_ref().map(|log| log.next_slot(block)) {
@@ -209,13 +174,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes an update to the buffer.
-    fn write_buffer<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        data: WriteData<'_>,
-        after: T,
-    ) -> Result<()> {
+    fn write_buffer(&mut self, sink: &mut Sink, lpn: Lpn, data: WriteData<'_>, after: Tok) -> Result<()> {
         let i = match self.buffer.find(lpn) {
             Some(i) => {
                 self.stats.buffer_hits += 1;
@@ -233,7 +192,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes the buffer to the log: a page on each chip at the same time.
-    pub(super) fn flush_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_buffer(&mut self, sink: &mut Sink) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -264,14 +223,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Fences the writes of the request, if the layer is protected.
-    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) {
+    pub(super) fn commit(&mut self, sink: &mut Sink) {
         if let Some(done) = self.space.fence(sink) {
             sink.ack(done);
         }
     }
 
     /// Makes all acknowledged writes durable.
-    pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.flush_buffer(sink)?;
         sink.ack(self.buffer.ready);

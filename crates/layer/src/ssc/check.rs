@@ -3,7 +3,6 @@
 use super::layer::Ssc;
 use super::map::BlockMap;
 use super::records::Change;
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
@@ -12,11 +11,11 @@ use frit_core::{
 };
 use frit_media::{ExpectedPage, PageState, Store};
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Compares the map with the records, and with the data if the scope asks for it.
-    pub(super) fn run_check<S: Sink<Tok = T>>(
+    pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -72,9 +71,9 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Reports missing metadata, and accepts the older state if the scope permits it.
-    fn check_missing<S: Sink<Tok = T>>(
+    fn check_missing(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {
@@ -91,9 +90,9 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Verifies that all copies of the metadata in force can be read.
-    fn check_copies<S: Sink<Tok = T>>(
+    fn check_copies(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {
@@ -113,7 +112,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes a checkpoint, which takes the place of all metadata before.
-    fn renew_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn renew_checkpoint(&mut self, sink: &mut Sink) -> Result<()> {
         if self.health.refusal().is_none() {
             self.write_checkpoint(sink, false)?;
             self.sync()?;

@@ -15,11 +15,10 @@ use super::blocks::{BlockUse, straddles};
 use super::layer::Ssc;
 use super::map::BlockMap;
 use super::records::{CheckpointPart, MetaKind};
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store, Transfer};
 
 /// State of the checkpoints.
@@ -47,9 +46,9 @@ pub(super) struct CheckpointBlock {
     pub(super) newest: u64,
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Writes a checkpoint if the log has grown to its share.
-    pub(super) fn checkpoint_as_due<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
+    pub(super) fn checkpoint_as_due(&mut self, sink: &mut Sink) -> Result<bool> {
         // A record takes 16 bytes, an entry 12.
         let log = self.log.records as f64 * 16.0;
         let entries = self.checkpoint.entries.max(u64::from(self.map.len())).max(1);
@@ -61,7 +60,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes a checkpoint of all versions in NAND.
-    pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S, halted: bool) -> Result<()> {
+    pub(super) fn write_checkpoint(&mut self, sink: &mut Sink, halted: bool) -> Result<()> {
         let mut entries = Vec::with_capacity(to_usize(self.map.len()));
         self.map.each(&mut |block, entry| {
             if entry.ppn().is_some() {
@@ -111,7 +110,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Erases the blocks that have no part of the newest checkpoint and take no further parts.
-    fn erase_old_checkpoints<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<()> {
+    fn erase_old_checkpoints(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         let newest = self.checkpoint.number;
         let mut kept = Vec::with_capacity(self.checkpoint.blocks.len());
         for row in std::mem::take(&mut self.checkpoint.blocks) {
@@ -158,14 +157,14 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes a copy of a part of a checkpoint into the block of its unit.
-    fn write_part<S: Sink<Tok = T>>(
+    fn write_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         part: &CheckpointPart,
         spare: Spare,
         unit: u32,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let mut bytes = std::mem::take(&mut self.scratch);
         if N::STORES_BYTES {
             bytes.fill(0);
@@ -196,7 +195,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Block for a part of checkpoint `number`: on its unit, or another one if that has no block left.
-    fn checkpoint_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, home: u32, number: u64) -> Result<u32> {
+    fn checkpoint_block(&mut self, sink: &mut Sink, home: u32, number: u64) -> Result<u32> {
         let n = count_u32(self.units.len());
         for unit in (home..n).chain(0..home) {
             if let Some(open) = self.open_checkpoint_block(unit) {

@@ -9,11 +9,10 @@ use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::place::UnitProgram;
 use super::records::Change;
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, PAGE_NONE, Ppn, Progress, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, PAGE_NONE, Ppn, Progress, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store};
 
 /// Pages whose map entries are prefetched together.
@@ -21,17 +20,17 @@ const AHEAD: u32 = 16;
 
 /// Blocks of the disk that wait for their copies.
 #[derive(Default)]
-struct Copies<T> {
+struct Copies {
     blocks: Vec<u32>,
     bytes: Vec<u8>,
     /// Token that is done when all are read.
-    read: T,
+    read: Tok,
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Makes sure that a unit has an open block, or a free block beyond the reserve. An open block that was
     /// taken from the reserve, for a log page, does not count.
-    pub(super) fn make_room<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<()> {
+    pub(super) fn make_room(&mut self, sink: &mut Sink, unit: u32) -> Result<()> {
         loop {
             let u = &self.units[to_usize(unit)];
             let (open, emptied) = (u.open.is_some(), u.emptied.len());
@@ -64,7 +63,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Empties a victim of a unit. `false` if there is none.
-    fn collect<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<bool> {
+    fn collect(&mut self, sink: &mut Sink, unit: u32) -> Result<bool> {
         let victim = match self.victim(unit, true) {
             Some(victim) => victim,
             None => {
@@ -99,10 +98,10 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Drops the clean blocks of a victim, and copies the dirty ones.
-    fn empty<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, victim: u32) -> Result<()> {
+    fn empty(&mut self, sink: &mut Sink, unit: u32, victim: u32) -> Result<()> {
         self.stats.victims += 1;
         let first = self.first_page(victim);
-        let mut copies = Copies::<T>::default();
+        let mut copies = Copies::default();
         let mut evicted = 0;
         let pages = self.nand.geometry().pages_per_block;
         self.prefetch_entries(first, 0, pages);
@@ -146,13 +145,13 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Reads a dirty block of a victim.
-    fn gather<S: Sink<Tok = T>>(
+    fn gather(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
         block: u32,
         entry: Entry,
-        copies: &mut Copies<T>,
+        copies: &mut Copies,
     ) -> Result<()> {
         let Some(ppn) = entry.ppn() else { return Ok(()) };
         let (page, from) = (self.sizes.page_bytes, copies.bytes.len());
@@ -181,12 +180,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Programs copies, with padding if they do not fill a program unit.
-    fn program_copies<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-        copies: &mut Copies<T>,
-    ) -> Result<()> {
+    fn program_copies(&mut self, sink: &mut Sink, unit: u32, copies: &mut Copies) -> Result<()> {
         if copies.blocks.is_empty() {
             return Ok(());
         }
@@ -215,16 +209,16 @@ impl<T: Token, N: Store> Ssc<T, N> {
     /// its first page, its spare areas, and its token. A spare area has the sequence number × 2, and
     /// one more if the block is dirty.
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn program_data<S: Sink<Tok = T>>(
+    pub(super) fn program_data(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
         blocks: &[u32],
         dirty: impl Fn(usize) -> bool,
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<(Ppn, Vec<Spare>, T)> {
+        after: Tok,
+    ) -> Result<(Ppn, Vec<Spare>, Tok)> {
         loop {
             let pages = to_usize(self.sizes.unit_pages);
             let mut spares = Vec::with_capacity(pages);
@@ -245,7 +239,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Empties blocks ahead, and writes checkpoints, in idle time.
-    pub(super) fn idle<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Progress<T>> {
+    pub(super) fn idle(&mut self, sink: &mut Sink) -> Result<Progress> {
         if self.checkpoint_as_due(sink)? {
             return Ok(Progress::Busy(self.log.written));
         }

@@ -4,18 +4,18 @@ use super::config::SscDurability;
 use super::layer::Ssc;
 use super::map::BlockMap;
 use super::records::BLOCKS_MAX;
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::planted::is_planted;
 use frit_core::visible::Metric;
 use frit_core::{
     BlockState, CacheDevice, CacheRead, CacheRecovery, Cause, CheckCounts, CheckScope, CrashKind,
-    DurabilityPoint, Error, Finding, MediumKind, Progress, ReadTarget, Result, Sink, StackView, WriteData,
+    DurabilityPoint, Error, Finding, MediumKind, Progress, ReadTarget, Result, Sink, StackView, Tok,
+    WriteData,
 };
 use frit_media::Store;
 use std::ops::Range;
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Checks that an access to whole blocks is possible.
     fn check_blocks(&self, first: u32, data: WriteData<'_>) -> Result<()> {
         let count = data.len() / self.sizes.page_bytes;
@@ -31,7 +31,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 }
 
-impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
+impl<N: Store + Send> CacheDevice for Ssc<N> {
     fn block_bytes(&self) -> u32 {
         self.sizes.page_bytes
     }
@@ -66,47 +66,47 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
 
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<CacheRead<S::Tok>> {
+        after: Tok,
+    ) -> Result<CacheRead> {
         self.read_block(sink, block, offset, into, cause, after)
     }
 
     fn write_dirty(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_blocks(first, data)?;
         self.write_blocks(sink, first, data, true, cause, after).map_err(|e| self.refuse_after(e))
     }
 
     fn write_clean(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_blocks(first, data)?;
         self.write_blocks(sink, first, data, false, cause, after).map_err(|e| self.refuse_after(e))
     }
 
-    fn evict(&mut self, sink: &mut S, blocks: Range<u32>, after: S::Tok) -> Result<S::Tok> {
+    fn evict(&mut self, sink: &mut Sink, blocks: Range<u32>, after: Tok) -> Result<Tok> {
         let present = self.present(blocks);
         let present = present.into_iter().map(|(block, _)| block);
         self.evict_all(sink, present, after).map_err(|e| self.refuse_after(e))
     }
 
-    fn evict_clean(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn evict_clean(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         let present = self.present(0..BLOCKS_MAX);
         let clean = present.into_iter().filter(|(_, state)| *state == BlockState::Clean).map(|(b, _)| b);
         self.evict_all(sink, clean, after).map_err(|e| self.refuse_after(e))
@@ -116,7 +116,7 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
         self.forget_all_clean(blocks);
     }
 
-    fn clean(&mut self, sink: &mut S, blocks: Range<u32>, after: S::Tok) -> Result<S::Tok> {
+    fn clean(&mut self, sink: &mut Sink, blocks: Range<u32>, after: Tok) -> Result<Tok> {
         self.clean_all(sink, blocks, after).map_err(|e| self.refuse_after(e))
     }
 
@@ -126,7 +126,7 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
         }
     }
 
-    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         self.flush_all(sink, after).map_err(|e| self.refuse_after(e))
     }
 
@@ -137,7 +137,7 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
         }
     }
 
-    fn step(&mut self, sink: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, _: u32) -> Result<Progress> {
         if self.health.refusal().is_some() {
             return Ok(Progress::Idle);
         }
@@ -145,21 +145,21 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
     }
 
     /// Blank NAND needs no format: it has no checkpoint.
-    fn format(&mut self, _: &mut S) -> Result<()> {
+    fn format(&mut self, _: &mut Sink) -> Result<()> {
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<CacheRecovery<S::Tok>> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<CacheRecovery> {
         let recovery = self.recover_from_media(sink, crash)?;
         self.in_use = self.log.written;
         Ok(CacheRecovery { recovery, ready: self.in_use })
     }
 
-    fn halt(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
+    fn halt(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         self.shut_down(sink, after).map_err(|e| self.refuse_after(e))
     }
 
-    fn begin_use(&mut self, sink: &mut S) -> Result<S::Tok> {
+    fn begin_use(&mut self, sink: &mut Sink) -> Result<Tok> {
         self.health.writable()?;
         if self.checkpoint.halted && !is_planted(SscBug::UseNotNoted) {
             self.write_checkpoint(sink, false).map_err(|e| self.refuse_after(e))?;
@@ -170,7 +170,7 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -6,18 +6,17 @@ use super::config::SscConfig;
 use super::log::MapLog;
 use super::map::{AnyMap, BlockMap, Entry};
 use super::view::SscStats;
-use crate::Token;
 use crate::ftl::merge_buffer::MergeBuffer;
 use crate::health::Health;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
-use frit_core::{BlockId, Error, Ppn, Result, Sink};
+use frit_core::{BlockId, Error, Ppn, Result, Sink, Tok};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, NandArray, Store};
 
 /// A solid-state cache over NAND. `T` is the token of the sinks; `N` stores the bytes of NAND.
 #[derive(Debug)]
-pub struct Ssc<T, N: Store> {
+pub struct Ssc<N: Store> {
     pub(super) config: SscConfig,
     pub(super) nand: NandArray<N>,
     pub(super) sizes: Sizes,
@@ -30,8 +29,8 @@ pub struct Ssc<T, N: Store> {
     usable: Vec<u32>,
     /// Number of dirty blocks for which these have space.
     dirty_space: u64,
-    pub(super) buffer: MergeBuffer<T>,
-    pub(super) log: MapLog<T>,
+    pub(super) buffer: MergeBuffer,
+    pub(super) log: MapLog,
     pub(super) checkpoint: Checkpoint,
     /// Last sequence number that was assigned.
     pub(super) seq: u64,
@@ -44,9 +43,9 @@ pub struct Ssc<T, N: Store> {
     /// Unit that is written next.
     pub(super) turn: u32,
     /// Token that is done when all programs of data so far are done.
-    pub(super) programmed: T,
+    pub(super) programmed: Tok,
     /// Token that is done when the device durably states that it is in use.
-    pub(super) in_use: T,
+    pub(super) in_use: Tok,
     /// Blocks whose newest version is dirty.
     pub(super) dirty: u64,
     pub(super) health: Health,
@@ -55,13 +54,13 @@ pub struct Ssc<T, N: Store> {
     pub(super) scratch: Vec<u8>,
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Creates a device over NAND: one device or an array of them. The page of the NAND is the cached
     /// block ([`frit_media::NandGeometry::with_mapping_unit`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: SscConfig, nand: impl Into<NandArray<N>>) -> Result<Ssc<T, N>> {
+    pub fn new(config: SscConfig, nand: impl Into<NandArray<N>>) -> Result<Ssc<N>> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
@@ -94,8 +93,8 @@ impl<T: Token, N: Store> Ssc<T, N> {
             flushed: 0,
             clock: 0,
             turn: 0,
-            programmed: T::default(),
-            in_use: T::default(),
+            programmed: Tok::default(),
+            in_use: Tok::default(),
             dirty: 0,
             health: Health::default(),
             stats: SscStats::default(),
@@ -135,7 +134,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
         self.checkpoint = Checkpoint::default();
         (self.seq, self.clock, self.dirty) = (0, 0, 0);
         (self.synced, self.flushed) = (0, 0);
-        (self.programmed, self.in_use) = (T::default(), T::default());
+        (self.programmed, self.in_use) = (Tok::default(), Tok::default());
         self.health = Health::default();
     }
 
@@ -286,7 +285,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Joins a token into the one that is done when all programs of data are done.
-    pub(super) fn note_programmed<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
+    pub(super) fn note_programmed(&mut self, sink: &mut Sink, done: Tok) {
         self.programmed = sink.join(self.programmed, done);
     }
 }

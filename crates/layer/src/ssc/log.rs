@@ -11,17 +11,16 @@
 use super::layer::Ssc;
 use super::place::UnitProgram;
 use super::records::{Change, LogPage, MetaKind, Record};
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store};
 use std::collections::VecDeque;
 
 /// State of the log.
 #[derive(Debug)]
-pub(super) struct MapLog<T> {
+pub(super) struct MapLog {
     /// Changes that are not written yet.
     pub(super) pending: VecDeque<Record>,
     /// Number of the next log page.
@@ -29,21 +28,21 @@ pub(super) struct MapLog<T> {
     /// Highest sequence number in log pages and checkpoints so far.
     pub(super) through: u64,
     /// Token that is done when all log pages and checkpoints so far are durable.
-    pub(super) written: T,
+    pub(super) written: Tok,
     /// Token for which the next log page waits, beside the data: the changes state its completion.
-    pub(super) after: T,
+    pub(super) after: Tok,
     /// Records in log pages since the last checkpoint.
     pub(super) records: u64,
 }
 
-impl<T: Token> MapLog<T> {
-    pub(super) fn new() -> MapLog<T> {
+impl MapLog {
+    pub(super) fn new() -> MapLog {
         MapLog {
             pending: VecDeque::new(),
             next: 1,
             through: 0,
-            written: T::default(),
-            after: T::default(),
+            written: Tok::default(),
+            after: Tok::default(),
             records: 0,
         }
     }
@@ -54,9 +53,9 @@ impl<T: Token> MapLog<T> {
     }
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Adds a change that follows an access which is done with `after`.
-    pub(super) fn record<S: Sink<Tok = T>>(&mut self, sink: &mut S, change: Change, after: T) -> u64 {
+    pub(super) fn record(&mut self, sink: &mut Sink, change: Change, after: Tok) -> u64 {
         let seq = self.next_seq();
         self.log.add(seq, change);
         if !is_planted(SscBug::LogBeforeDisk) {
@@ -66,7 +65,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Token for which a page of metadata waits.
-    pub(super) fn log_after<S: Sink<Tok = T>>(&self, sink: &mut S) -> T {
+    pub(super) fn log_after(&self, sink: &mut Sink) -> Tok {
         let data = if is_planted(SscBug::LogBeforeData) {
             self.log.after
         } else {
@@ -77,7 +76,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Writes log pages while the pending changes fill them, and those of a unit whose open block is at
     /// its last page.
-    pub(super) fn log_as_due<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<()> {
+    pub(super) fn log_as_due(&mut self, sink: &mut Sink, unit: u32) -> Result<()> {
         let full = LogPage::capacity(self.sizes.unit_bytes());
         self.close_full_block(sink, unit)?;
         while self.log.pending.len() >= full {
@@ -88,7 +87,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes all pending changes.
-    pub(super) fn write_log<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_log(&mut self, sink: &mut Sink) -> Result<()> {
         while !self.log.pending.is_empty() {
             let unit = self.unit_for_log(sink);
             self.program_log(sink, unit)?;
@@ -98,14 +97,14 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes a log page without changes.
-    pub(super) fn write_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_mark(&mut self, sink: &mut Sink) -> Result<()> {
         let unit = self.unit_for_log(sink);
         self.program_log(sink, unit)?;
         self.close_full_block(sink, unit)
     }
 
     /// Unit with an open block, if there is one; it is not one of the reserve, if that is possible.
-    fn unit_for_log<S: Sink<Tok = T>>(&mut self, sink: &S) -> u32 {
+    fn unit_for_log(&mut self, sink: &Sink) -> u32 {
         let next = self.next_unit(sink);
         let n = self.nand.geometry().units();
         let all = || (next..n).chain(0..next);
@@ -114,7 +113,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes the last page of the open block of a unit if all others are written, and seals it.
-    fn close_full_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<()> {
+    fn close_full_block(&mut self, sink: &mut Sink, unit: u32) -> Result<()> {
         while self.at_last_page(unit) {
             let pages = self.nand.geometry().pages_per_block;
             let full = self.units[to_usize(unit)].open.is_some_and(|o| o.next >= pages);
@@ -129,7 +128,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Programs one log page at the next place of a unit, and its copy, and erases the blocks that it
     /// states to be empty. It has as many of the pending changes as it has room for; it may have none.
-    fn program_log<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<()> {
+    fn program_log(&mut self, sink: &mut Sink, unit: u32) -> Result<()> {
         let count = self.log.pending.len().min(LogPage::capacity(self.sizes.unit_bytes()));
         let last = count.checked_sub(1).and_then(|i| self.log.pending.get(i));
         let through = last.map_or(self.log.through, |record| record.seq);
@@ -184,14 +183,14 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Programs a copy of the log page in the scratch buffer. Returns its token.
-    fn program_copy<S: Sink<Tok = T>>(
+    fn program_copy(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
         number: u64,
         spare: Spare,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let scratch = std::mem::take(&mut self.scratch);
         let data = if N::STORES_BYTES {
             WriteData::Bytes(&scratch)
@@ -208,12 +207,12 @@ impl<T: Token, N: Store> Ssc<T, N> {
         Ok(done)
     }
 
-    fn program_until_done<S: Sink<Tok = T>>(
+    fn program_until_done(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
-        program: UnitProgram<'_, T>,
-    ) -> Result<(u32, T)> {
+        program: UnitProgram<'_>,
+    ) -> Result<(u32, Tok)> {
         let pages = self.nand.geometry().pages_per_block;
         loop {
             if self.units[to_usize(unit)].open.is_some_and(|open| open.next >= pages) {
@@ -226,7 +225,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Erases the blocks that the log states to be empty.
-    pub(super) fn erase_emptied<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn erase_emptied(&mut self, sink: &mut Sink) -> Result<()> {
         let through = self.log.through;
         let due = |(_, seq): &(u32, u64)| *seq <= through;
         if !self.units.iter().any(|u| u.emptied.iter().any(due)) {

@@ -2,23 +2,22 @@
 
 use super::blocks::{BlockUse, OpenBlock};
 use super::layer::Ssc;
-use crate::Token;
 use frit_core::convert::{count_u32, to_usize};
-use frit_core::{BlockId, Cause, Error, Ppn, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Ppn, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store, Transfer};
 
 /// A program unit to be programmed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UnitProgram<'a, T> {
+pub(super) struct UnitProgram<'a> {
     pub(super) spares: &'a [Spare],
     pub(super) data: WriteData<'a>,
     pub(super) cause: Cause,
-    pub(super) after: T,
+    pub(super) after: Tok,
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Opens a block of a unit, unless one is open. It may be one of the reserve.
-    pub(super) fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<OpenBlock> {
+    pub(super) fn open_block(&mut self, sink: &mut Sink, unit: u32) -> Result<OpenBlock> {
         if let Some(open) = self.units[to_usize(unit)].open {
             return Ok(open);
         }
@@ -30,7 +29,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Takes the free block of a unit that was erased least often.
-    pub(super) fn take_free<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<u32> {
+    pub(super) fn take_free(&mut self, sink: &mut Sink, unit: u32) -> Result<u32> {
         loop {
             let nand = &self.nand;
             let free = &mut self.units[to_usize(unit)].free;
@@ -57,12 +56,12 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Tries once to program the next program unit of the open block of a unit. `None` if the program
     /// failed: the block takes no further programs.
-    pub(super) fn try_program<S: Sink<Tok = T>>(
+    pub(super) fn try_program(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         unit: u32,
-        program: UnitProgram<'_, T>,
-    ) -> Result<Option<(Ppn, T)>> {
+        program: UnitProgram<'_>,
+    ) -> Result<Option<(Ppn, Tok)>> {
         let open = self.open_block(sink, unit)?;
         let first = self.nand.geometry().ppn(BlockId(open.block), open.next);
         let UnitProgram { spares, data, cause, after } = program;
@@ -114,7 +113,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Erases a block after `after`, and returns it to its pool; retires it if it is worn.
-    pub(super) fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, block: u32, after: T) -> Result<()> {
+    pub(super) fn erase(&mut self, sink: &mut Sink, block: u32, after: Tok) -> Result<()> {
         if self.blocks[to_usize(block)].retiring {
             self.retire(block);
             return Ok(());
@@ -135,7 +134,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Unit for the next program: the next one in turn, or the next idle one if that is busy.
-    pub(super) fn next_unit<S: Sink<Tok = T>>(&mut self, sink: &S) -> u32 {
+    pub(super) fn next_unit(&mut self, sink: &Sink) -> u32 {
         let n = count_u32(self.units.len());
         self.turn = (self.turn + 1) % n;
         let turn = self.turn;

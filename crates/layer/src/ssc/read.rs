@@ -3,24 +3,23 @@
 use super::layer::Ssc;
 use super::map::BlockMap;
 use super::records::Change;
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{CacheRead, Cause, Error, Lpn, ReadTarget, Result, Sink};
+use frit_core::{CacheRead, Cause, Error, Lpn, ReadTarget, Result, Sink, Tok};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Reads part of a block, if no damage makes the whole map uncertain. A clean block that is damaged is dropped, and is a miss.
-    pub(super) fn read_block<S: Sink<Tok = T>>(
+    pub(super) fn read_block(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         offset: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<CacheRead<T>> {
+        after: Tok,
+    ) -> Result<CacheRead> {
         // Without a part of the log, every entry can be outdated, and every miss be a block that is
         // present.
         self.health.check_not_missing(|| (0, format!("block {block} may have a newer version")))?;

@@ -16,7 +16,6 @@ use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::records::Change;
 use super::scan::{FoundCheckpoint, Scan, Source};
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
@@ -32,13 +31,9 @@ struct Logged {
     seq: u64,
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Recovers from the media after the given kind of crash.
-    pub(super) fn recover_from_media<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        crash: CrashKind,
-    ) -> Result<Recovery> {
+    pub(super) fn recover_from_media(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         if !N::STORES_BYTES {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
@@ -229,12 +224,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Assigns the blocks to the pools. One partly written block of each unit is continued after the
     /// program that the crash may have interrupted; other free blocks are erased again before use.
-    fn assign_blocks<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        needed: &BTreeSet<u32>,
-        r: &mut Recovery,
-    ) -> Result<()> {
+    fn assign_blocks(&mut self, sink: &mut Sink, needed: &BTreeSet<u32>, r: &mut Recovery) -> Result<()> {
         let g = *self.nand.geometry();
         let last = self.sizes.log_at();
         let held: BTreeSet<u32> = self.checkpoint.blocks.iter().map(|row| row.block).collect();

@@ -3,15 +3,14 @@
 use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::records::{Change, Record};
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is_planted;
-use frit_core::{BlockState, Lpn, Result, Sink};
+use frit_core::{BlockState, Lpn, Result, Sink, Tok};
 use frit_media::Store;
 use std::ops::Range;
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// State of a block, if it is present.
     pub(super) fn state_of(entry: Entry) -> Option<BlockState> {
         let dirty = if entry.is_dirty() { BlockState::Dirty } else { BlockState::Clean };
@@ -37,12 +36,12 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Removes blocks.
-    pub(super) fn evict_all<S: Sink<Tok = T>>(
+    pub(super) fn evict_all(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: impl Iterator<Item = u32>,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.health.writable()?;
         if self.config.is_synchronous() {
             // Before, as it can empty erase blocks, and what is removed may have to be restored.
@@ -106,12 +105,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Makes blocks clean.
-    pub(super) fn clean_all<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        blocks: Range<u32>,
-        after: T,
-    ) -> Result<T> {
+    pub(super) fn clean_all(&mut self, sink: &mut Sink, blocks: Range<u32>, after: Tok) -> Result<Tok> {
         self.health.writable()?;
         for (block, state) in self.present(blocks) {
             if state == BlockState::Clean {

@@ -2,7 +2,6 @@
 
 use super::layer::Ssc;
 use super::records::{BLOCKS_MAX, CheckpointPart, LogPage, MetaKind};
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
@@ -175,7 +174,7 @@ impl Scan {
     }
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Reads all spare areas, and the pages of metadata.
     pub(super) fn scan(&mut self) -> Result<Scan> {
         let g = *self.nand.geometry();

@@ -2,7 +2,6 @@
 
 use super::layer::Ssc;
 use super::map::BlockMap;
-use crate::Token;
 use frit_core::StackView;
 use frit_core::convert::{to_f64, to_u64};
 use frit_core::visible::Metric;
@@ -32,7 +31,7 @@ pub(super) struct SscStats {
     pub(super) unreadable: u64,
 }
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.extend(self.nand.views());
     }

@@ -4,24 +4,23 @@ use super::config::SscFlush;
 use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::records::Change;
-use crate::Token;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, PAGE_NONE, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, PAGE_NONE, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Ssc<T, N> {
+impl<N: Store> Ssc<N> {
     /// Writes whole blocks, from `first` on.
-    pub(super) fn write_blocks<S: Sink<Tok = T>>(
+    pub(super) fn write_blocks(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         data: WriteData<'_>,
         dirty: bool,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.health.writable()?;
         let page = self.sizes.page_bytes;
         let count = data.len() / page;
@@ -62,15 +61,15 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Adds a block to the write buffer. Returns the token of a program that it caused.
-    fn buffer_block<S: Sink<Tok = T>>(
+    fn buffer_block(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         data: WriteData<'_>,
         dirty: bool,
         cause: Cause,
-        after: T,
-    ) -> Result<Option<T>> {
+        after: Tok,
+    ) -> Result<Option<Tok>> {
         let mut done = None;
         if self.buffer.is_full() {
             // An earlier program failed for want of space.
@@ -96,11 +95,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Programs the blocks of the write buffer, with padding if they do not fill a program unit.
     /// Returns the token of the program, if there was one.
-    pub(super) fn program_buffer<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        cause: Cause,
-    ) -> Result<Option<T>> {
+    pub(super) fn program_buffer(&mut self, sink: &mut Sink, cause: Cause) -> Result<Option<Tok>> {
         if self.buffer.is_empty() {
             return Ok(None);
         }
@@ -146,7 +141,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Unit for the next program, which has room. If the one whose turn it is has none, another one.
-    fn unit_with_room<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+    fn unit_with_room(&mut self, sink: &mut Sink) -> Result<u32> {
         let first = self.next_unit(sink);
         let n = self.nand.geometry().units();
         let mut failed = None;
@@ -162,7 +157,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Makes sure that a log page which no data precedes finds an open block, or a free one beyond the
     /// reserve. Otherwise flushes and evictions alone would use up the reserve.
-    pub(super) fn make_room_for_log<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn make_room_for_log(&mut self, sink: &mut Sink) -> Result<()> {
         if (0..count_u32(self.units.len())).any(|unit| self.has_room(unit)) {
             return Ok(());
         }
@@ -187,7 +182,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Makes all acknowledged accesses durable.
-    pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink, after: Tok) -> Result<Tok> {
         if is_planted(SscBug::FlushIgnored) {
             return Ok(after);
         }
@@ -209,7 +204,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Writes all pending changes, and, with media in files, up to where everything is synced.
-    fn flush_log<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn flush_log(&mut self, sink: &mut Sink) -> Result<()> {
         self.make_room_for_log(sink)?;
         let states_sync = self.config.over_files && self.has_copies() && self.seq > self.flushed;
         if states_sync {
@@ -222,7 +217,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     }
 
     /// Makes everything durable, and states a halt in a checkpoint.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut Sink, after: Tok) -> Result<()> {
         self.health.writable()?;
         self.log.after = sink.join(self.log.after, after);
         self.program_buffer(sink, Cause::Host)?;

@@ -7,7 +7,7 @@ use frit_core::{
 };
 use std::ops::Range;
 
-impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
+impl<C: CacheDevice> SscBlock<C> {
     fn check_blocks(&self, blocks: &Range<u32>) -> Result<()> {
         if blocks.start <= blocks.end && blocks.end <= self.blocks {
             return Ok(());
@@ -31,7 +31,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
         self.check_blocks(&(first..end.unwrap_or(u32::MAX)))
     }
 
-    fn read_command(&mut self, sink: &mut S, block: u32, into: &mut [u8]) -> Result<CacheReply> {
+    fn read_command(&mut self, sink: &mut Sink, block: u32, into: &mut [u8]) -> Result<CacheReply> {
         self.check_data(block, into.len())?;
         if into.len() != self.page as usize {
             let why = format!("is one block of {} bytes", self.page);
@@ -48,7 +48,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
         })
     }
 
-    fn change(&mut self, sink: &mut S, command: &CacheCommand<'_>) -> Result<()> {
+    fn change(&mut self, sink: &mut Sink, command: &CacheCommand<'_>) -> Result<()> {
         let done = match command {
             CacheCommand::WriteDirty { first, data } => {
                 return self.put_dirty(sink, *first, WriteData::Bytes(data), self.ready);
@@ -65,7 +65,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>> CacheAccess<S> for SscBlock<S, C> {
+impl<C: CacheDevice> CacheAccess for SscBlock<C> {
     fn cache_info(&self) -> CacheInfo {
         CacheInfo {
             block_bytes: self.page,
@@ -77,7 +77,7 @@ impl<S: Sink, C: CacheDevice<S>> CacheAccess<S> for SscBlock<S, C> {
         }
     }
 
-    fn execute(&mut self, sink: &mut S, command: CacheCommand<'_>) -> Result<CacheReply> {
+    fn execute(&mut self, sink: &mut Sink, command: CacheCommand<'_>) -> Result<CacheReply> {
         match &command {
             CacheCommand::WriteDirty { first, data } | CacheCommand::WriteClean { first, data } => {
                 self.check_data(*first, data.len())?;

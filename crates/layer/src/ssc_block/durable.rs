@@ -8,8 +8,8 @@ use frit_core::{
     Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
 
-impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
-    fn recover_device(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+impl<C: CacheDevice> SscBlock<C> {
+    fn recover_device(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         let recovered = self.ssc.recover(sink, crash)?;
         self.ready = recovered.ready;
         self.health = Health::default();
@@ -21,24 +21,24 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>> Quiesce<S> for SscBlock<S, C> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<C: CacheDevice> Quiesce for SscBlock<C> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         let start = sink.start();
         self.ssc.halt(sink, start).map_err(|e| self.refuse_after(e))
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.recover_device(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>> Durable<S> for SscBlock<S, C> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl<C: CacheDevice> Durable for SscBlock<C> {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.ssc.format(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.recover_device(sink, crash)
     }
 
@@ -56,7 +56,7 @@ impl<S: Sink, C: CacheDevice<S>> Durable<S> for SscBlock<S, C> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

@@ -9,29 +9,29 @@ use frit_core::convert::{to_f64, to_usize};
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_core::{
     BlockLayer, CacheAccess, CacheDevice, Error, Hints, Info, Params, Precondition, Preconditioning,
-    Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
 
 /// A solid-state cache without a manager. `S` is the sink that the layer works with, and `C` the device.
-pub struct SscBlock<S: Sink, C> {
+pub struct SscBlock<C> {
     pub(super) config: SscBlockConfig,
     pub(super) ssc: C,
     pub(super) page: u32,
     /// Number of addresses.
     pub(super) blocks: u32,
     /// Token before which no request may change the device.
-    pub(super) ready: S::Tok,
+    pub(super) ready: Tok,
     pub(super) health: Health,
     /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
 }
 
-impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
+impl<C: CacheDevice> SscBlock<C> {
     /// Creates the layer over a device.
     ///
     /// # Errors
     /// An error that names a parameter that is invalid with these media, and its valid values.
-    pub fn new(config: SscBlockConfig, ssc: C) -> Result<SscBlock<S, C>> {
+    pub fn new(config: SscBlockConfig, ssc: C) -> Result<SscBlock<C>> {
         config.validate()?;
         let page = ssc.block_bytes();
         let blocks = match config.address_bytes {
@@ -47,7 +47,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
             block: vec![0; if ssc.holds_bytes() { to_usize(page) } else { 0 }],
             page,
             blocks,
-            ready: S::Tok::default(),
+            ready: Tok::default(),
             health: Health::default(),
             ssc,
             config,
@@ -65,7 +65,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 
     /// Begins an access that changes the device.
-    pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn begin_use(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.ready = self.ssc.begin_use(sink).map_err(|e| self.refuse_after(e))?;
         Ok(())
@@ -87,7 +87,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>> BlockLayer<S> for SscBlock<S, C> {
+impl<C: CacheDevice> BlockLayer for SscBlock<C> {
     fn info(&self) -> Info {
         Info {
             name: "ssc",
@@ -98,18 +98,18 @@ impl<S: Sink, C: CacheDevice<S>> BlockLayer<S> for SscBlock<S, C> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink)?;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         let start = sink.start();
         let flushed = self.ssc.flush(sink, start).map_err(|e| self.refuse_after(e))?;
@@ -117,21 +117,21 @@ impl<S: Sink, C: CacheDevice<S>> BlockLayer<S> for SscBlock<S, C> {
         Ok(())
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.begin_use(sink)?;
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.health.refusal().is_some() {
             return Ok(Progress::Idle);
         }
         self.ssc.step(sink, budget).map_err(|e| self.refuse_after(e))
     }
 
-    fn cache_access(&mut self) -> Option<&mut dyn CacheAccess<S>> {
+    fn cache_access(&mut self) -> Option<&mut dyn CacheAccess> {
         Some(self)
     }
 
@@ -153,7 +153,7 @@ impl<S: Sink, C: CacheDevice<S>> BlockLayer<S> for SscBlock<S, C> {
     }
 }
 
-impl<S: Sink, C: CacheDevice<S>> Preconditioning for SscBlock<S, C> {
+impl<C: CacheDevice> Preconditioning for SscBlock<C> {
     /// A new cache is empty, and so is a preconditioned one.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
         let why =

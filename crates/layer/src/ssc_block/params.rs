@@ -1,9 +1,9 @@
 //! Parameters by name.
 
 use super::layer::SscBlock;
-use frit_core::{CacheDevice, ParamInfo, ParamTable, Params, Result, Sink};
+use frit_core::{CacheDevice, ParamInfo, ParamTable, Params, Result};
 
-impl<S: Sink, C: CacheDevice<S>> Params for SscBlock<S, C> {
+impl<C: CacheDevice> Params for SscBlock<C> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

@@ -4,13 +4,13 @@ use super::layer::SscBlock;
 use crate::payload::{buffered, zeros_on};
 use crate::spans::{PageSpan, divide_range, page_spans, whole_page_spans};
 use frit_core::convert::{bounded_u32, to_usize};
-use frit_core::{CacheDevice, CacheRead, Cause, Error, ReadTarget, Result, Sink, WriteData};
+use frit_core::{CacheDevice, CacheRead, Cause, Error, ReadTarget, Result, Sink, Tok, WriteData};
 
-impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
+impl<C: CacheDevice> SscBlock<C> {
     /// Reads a range of bytes. Blocks that are not present read as zeros.
     pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -31,7 +31,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 
     /// Writes a range of bytes as dirty blocks. Runs of whole blocks are written together.
-    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         for part in whole_page_spans(at, data.len(), self.page) {
             let bytes = data.part(part.from, part.len);
             if part.offset == 0 && part.len.is_multiple_of(self.page) {
@@ -44,7 +44,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 
     /// Writes part of a block.
-    fn write_part(&mut self, sink: &mut S, part: PageSpan, data: WriteData<'_>) -> Result<()> {
+    fn write_part(&mut self, sink: &mut Sink, part: PageSpan, data: WriteData<'_>) -> Result<()> {
         let mut block = std::mem::take(&mut self.block);
         let written = self.read_whole(sink, part.lpn.0, &mut block).and_then(|read| {
             if let Some(bytes) = data.bytes().filter(|_| !block.is_empty()) {
@@ -59,7 +59,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     }
 
     /// Reads a whole block, or zeros. `into` is empty if the media hold no bytes.
-    fn read_whole(&mut self, sink: &mut S, block: u32, into: &mut [u8]) -> Result<S::Tok> {
+    fn read_whole(&mut self, sink: &mut Sink, block: u32, into: &mut [u8]) -> Result<Tok> {
         let start = sink.start();
         let target = if into.is_empty() { ReadTarget::Len(self.page) } else { ReadTarget::Bytes(&mut *into) };
         match self.ssc.read(sink, block, 0, target, Cause::Merge, start)? {
@@ -74,10 +74,10 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
     /// Writes dirty blocks, and acknowledges with the device.
     pub(super) fn put_dirty(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: u32,
         data: WriteData<'_>,
-        after: S::Tok,
+        after: Tok,
     ) -> Result<()> {
         // A request can be larger than what the device takes at once.
         let run = self.page * (self.ssc.dirty_limit() / 4).clamp(1, 1 << 16) as u32;
@@ -101,7 +101,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
 
     /// Makes a range read as zeros: whole blocks are evicted, and parts of blocks that are present are
     /// overwritten.
-    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let page = u64::from(self.page);
         let divided = divide_range(at, bytes, page);
         for part in divided.parts {
@@ -118,7 +118,7 @@ impl<S: Sink, C: CacheDevice<S>> SscBlock<S, C> {
 
     /// Overwrites part of a block with zeros, if it is present. The device may have dropped a block in
     /// memory only: an eviction makes that durable.
-    fn zero_part(&mut self, sink: &mut S, at: u64, bytes: u32) -> Result<()> {
+    fn zero_part(&mut self, sink: &mut Sink, at: u64, bytes: u32) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }

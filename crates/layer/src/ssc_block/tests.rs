@@ -6,7 +6,7 @@ use crate::ssc::{Ssc, SscConfig, SscDurability};
 use crate::testing::TWO_UNITS;
 use frit_core::{
     BlockLayer, BlockState, CacheAccess, CacheCommand, CacheReply, CheckScope, CrashKind, Durable, Error,
-    Hints, Quiesce, ReadTarget, Sector, UntimedSink, WriteData,
+    Hints, Quiesce, ReadTarget, Sector, Sink, WriteData,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const SECTORS: usize = PAGE / 512;
 
 const GEOMETRY: NandGeometry = NandGeometry { page_bytes: PAGE as u32, record_copies: 2, ..TWO_UNITS };
 
-type Layer<'a> = SscBlock<UntimedSink, Ssc<(), &'a mut MemoryStore>>;
+type Layer<'a> = SscBlock<Ssc<&'a mut MemoryStore>>;
 
 fn open<'a>(config: &SscBlockConfig, store: &'a mut MemoryStore) -> Layer<'a> {
     let mut hw = Hardware::new();
@@ -84,7 +84,7 @@ fn page_of(stamps: &[u32]) -> Vec<u8> {
 fn states(layer: &mut Layer<'_>, blocks: u32) -> Vec<Option<BlockState>> {
     let mut found = Vec::new();
     let exists = CacheCommand::Exists { blocks: 0..blocks, found: &mut found };
-    assert_eq!(layer.execute(&mut UntimedSink::default(), exists).unwrap(), CacheReply::Done);
+    assert_eq!(layer.execute(&mut Sink::untimed(), exists).unwrap(), CacheReply::Done);
     let mut all = vec![None; blocks as usize];
     found.iter().for_each(|&(block, state)| all[block as usize] = Some(state));
     all
@@ -103,7 +103,7 @@ impl Model {
         for (i, (held, state)) in self.blocks.iter().zip(states).enumerate() {
             let mut page = vec![1; PAGE];
             let read = CacheCommand::Read { block: i as u32, into: &mut page };
-            let reply = layer.execute(&mut UntimedSink::default(), read).unwrap();
+            let reply = layer.execute(&mut Sink::untimed(), read).unwrap();
             assert_eq!(reply == CacheReply::Done, state.is_some(), "block {i}");
             match (held, state) {
                 (Some((_, true)), state) => assert_eq!(state, Some(BlockState::Dirty), "block {i}"),
@@ -143,7 +143,7 @@ impl Model {
         }
         let mut page = vec![1; PAGE];
         let read = CacheCommand::Read { block: block as u32, into: &mut page };
-        match layer.execute(&mut UntimedSink::default(), read).unwrap() {
+        match layer.execute(&mut Sink::untimed(), read).unwrap() {
             CacheReply::Miss if rest == [0; SECTORS] => self.blocks[block] = None,
             CacheReply::Done if page == page_of(&rest) => self.blocks[block] = Some((rest, true)),
             _ => {}
@@ -151,7 +151,7 @@ impl Model {
     }
 
     fn apply(&mut self, layer: &mut Layer<'_>, action: &Action) {
-        let sink = &mut UntimedSink::default();
+        let sink = &mut Sink::untimed();
         let end = self.blocks.len() as u64 * SECTORS as u64;
         self.compare(layer);
         match *action {
@@ -229,30 +229,30 @@ fn run(durability: SscDurability, actions: &[Action]) {
     let config = config(durability);
     let mut store = MemoryStore::new(1 << 20);
     let mut layer = open(&config, &mut store);
-    layer.format(&mut UntimedSink::default()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     let blocks = layer.cache_info().addresses;
     assert!(blocks == 50, "{blocks}");
     let mut model = Model { blocks: vec![None; blocks as usize], version: 0 };
     for action in actions {
         match action {
             Action::Halt => {
-                layer.halt(&mut UntimedSink::default()).unwrap();
+                layer.halt(&mut Sink::untimed()).unwrap();
                 drop(layer);
                 layer = open(&config, &mut store);
-                layer.boot(&mut UntimedSink::default()).unwrap();
+                layer.boot(&mut Sink::untimed()).unwrap();
             }
             Action::FlushAndCrash => {
-                layer.flush(&mut UntimedSink::default()).unwrap();
+                layer.flush(&mut Sink::untimed()).unwrap();
                 drop(layer);
                 layer = open(&config, &mut store);
-                layer.recover(&mut UntimedSink::default(), CrashKind::PowerLoss).unwrap();
+                layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
             }
             other => model.apply(&mut layer, other),
         }
     }
     model.compare(&mut layer);
     let mut findings = Vec::new();
-    layer.check(&mut UntimedSink::default(), CheckScope::default(), &mut |f| findings.push(f)).unwrap();
+    layer.check(&mut Sink::untimed(), CheckScope::default(), &mut |f| findings.push(f)).unwrap();
     assert!(findings.is_empty(), "{findings:?}");
 }
 
@@ -271,7 +271,7 @@ fn invalid_commands_are_refused() {
     let config = config(SscDurability::Deferred);
     let mut store = MemoryStore::new(1 << 20);
     let mut layer = open(&config, &mut store);
-    let sink = &mut UntimedSink::default();
+    let sink = &mut Sink::untimed();
     let end = layer.cache_info().addresses;
     let page = [7; PAGE];
     for command in [
@@ -300,7 +300,7 @@ fn a_full_device_takes_dirty_blocks_after_cleaning() {
     let config = SscBlockConfig { address_bytes: 1000 * PAGE as u64, ..config(SscDurability::Deferred) };
     let mut store = MemoryStore::new(1 << 20);
     let mut layer = open(&config, &mut store);
-    let sink = &mut UntimedSink::default();
+    let sink = &mut Sink::untimed();
     let page = [7; PAGE];
     let mut first = 0;
     let refused = loop {

@@ -8,7 +8,7 @@ mod timed_sink;
 pub(crate) use failing_store::{FailingAccess, FailingStore};
 use frit_media::{NandGeometry, PlaneOps, SlcArea};
 pub(crate) use recording_sink::RecordingSink;
-pub(crate) use timed_sink::{CommandClock, TimedSink};
+pub(crate) use timed_sink::{CommandClock, clock, timed_sink};
 
 /// Two units of 12 blocks of 8 NAND pages of 4 KiB.
 pub(crate) const TWO_UNITS: NandGeometry = NandGeometry {

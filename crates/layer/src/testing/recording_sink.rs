@@ -1,47 +1,46 @@
-//! A sink that records commands and what requests wait for.
+//! An engine that records commands and what requests wait for.
 
-use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Engine, Nanos, Sink, Tok};
 
-/// Records all commands. A token is a set of commands, one bit each.
+/// Records all commands. The number of a token is a set of commands, one bit each.
 #[derive(Default)]
-pub(crate) struct RecordingSink {
-    pub(crate) commands: Vec<Cmd>,
-    pub(crate) scope: RequestScope<u64>,
-}
+struct SetRecorder(Vec<Cmd>);
 
-impl RecordingSink {
-    /// Executes a request. Returns the commands that it emits, and the set of those that its
-    /// acknowledgement waits for, among all commands.
-    pub(crate) fn request(&mut self, run: impl FnOnce(&mut RecordingSink)) -> (&[Cmd], u64) {
-        let before = self.commands.len();
-        self.scope = RequestScope::default();
-        run(self);
-        (&self.commands[before..], self.scope.ack)
-    }
-}
-
-impl Sink for RecordingSink {
-    type Tok = u64;
+impl Engine for SetRecorder {
     fn now(&self) -> Nanos {
         Nanos::ZERO
     }
-    fn start(&self) -> u64 {
-        self.scope.start
+    fn emit(&mut self, cmd: Cmd, _: Tok) -> Tok {
+        self.0.push(cmd);
+        Tok::new(1 << (self.0.len() - 1))
     }
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
+        Tok::new(a.number() | b.number())
     }
-    fn emit(&mut self, cmd: Cmd, _: u64) -> u64 {
-        self.commands.push(cmd);
-        1 << (self.commands.len() - 1)
+}
+
+/// A sink that records its commands.
+pub(crate) struct RecordingSink(pub(crate) Sink);
+
+impl Default for RecordingSink {
+    fn default() -> RecordingSink {
+        RecordingSink(Sink::new(SetRecorder::default()))
     }
-    fn join(&mut self, a: u64, b: u64) -> u64 {
-        a | b
+}
+
+impl RecordingSink {
+    /// All commands so far.
+    pub(crate) fn commands(&self) -> &[Cmd] {
+        &self.0.engine::<SetRecorder>().unwrap().0
     }
-    fn ack(&mut self, tok: u64) {
-        self.scope.ack |= tok;
-    }
-    fn scope(&mut self) -> &mut RequestScope<u64> {
-        &mut self.scope
+
+    /// Executes a request. Returns the commands that it emits, and the set of those that its
+    /// acknowledgement waits for, among all commands.
+    pub(crate) fn request(&mut self, run: impl FnOnce(&mut Sink)) -> (&[Cmd], u64) {
+        let before = self.commands().len();
+        self.0.begin();
+        run(&mut self.0);
+        let acknowledged = self.0.end();
+        (&self.commands()[before..], acknowledged.number())
     }
 }

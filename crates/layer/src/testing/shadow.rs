@@ -2,7 +2,7 @@
 
 use frit_core::{
     BlockLayer, CheckScope, DurabilityPoint, Durable, Error, Hints, Quiesce, ReadTarget, Recovery, Result,
-    SECTOR_BYTES, Sector, UntimedSink, WriteData,
+    SECTOR_BYTES, Sector, Sink, WriteData,
 };
 use proptest::prelude::*;
 use std::ops::Range;
@@ -54,18 +54,18 @@ fn clip(at: u64, len: u64, volume: u64) -> Range<usize> {
 }
 
 /// Reads sectors.
-pub(crate) fn read(layer: &mut impl BlockLayer<UntimedSink>, at: u64, sectors: u64) -> Result<Vec<u8>> {
+pub(crate) fn read(layer: &mut impl BlockLayer, at: u64, sectors: u64) -> Result<Vec<u8>> {
     let mut out = vec![0xEE; (sectors * SECTOR_BYTES) as usize];
-    layer.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).map(|()| out)
+    layer.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).map(|()| out)
 }
 
 /// Executes the action with number `n` on a layer and on its shadow. `true` if the layer is to be opened
 /// again: after a halt, or as after a crash, before which everything is durable.
 pub(crate) fn act<L>(layer: &mut L, shadow: &mut [u8], n: usize, action: &Action) -> Result<bool>
 where
-    L: BlockLayer<UntimedSink> + Durable<UntimedSink> + Quiesce<UntimedSink>,
+    L: BlockLayer + Durable + Quiesce,
 {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let volume = shadow.len() as u64 / SECTOR_BYTES;
     let range = action.changes(volume);
     let first = Sector(range.start as u64 / SECTOR_BYTES);
@@ -94,7 +94,7 @@ where
 
 /// Checks the contents of a layer that refuses writes because too many blocks went bad. Those of the
 /// refused action are not known.
-fn check_refusing(layer: &mut impl BlockLayer<UntimedSink>, shadow: &[u8], action: &Action) {
+fn check_refusing(layer: &mut impl BlockLayer, shadow: &[u8], action: &Action) {
     let volume = shadow.len() as u64 / SECTOR_BYTES;
     let unknown = action.changes(volume);
     let all = read(layer, 0, volume).unwrap();
@@ -112,9 +112,9 @@ pub(crate) fn run<L>(
     reopen: impl Fn(L) -> (L, Recovery),
     audit: impl Fn(&L),
 ) where
-    L: BlockLayer<UntimedSink> + Durable<UntimedSink> + Quiesce<UntimedSink>,
+    L: BlockLayer + Durable + Quiesce,
 {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     layer.format(sink).unwrap();
     let mut shadow = vec![0u8; (layer.info().sectors * SECTOR_BYTES) as usize];
     for (n, action) in actions.iter().enumerate() {

@@ -1,22 +1,21 @@
 //! Pool of erase blocks without data.
 
 use super::layer::Zns;
-use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Progress, Result, Sink, ZoneState};
+use frit_core::{BlockId, Cause, Error, Progress, Result, Sink, Tok, ZoneState};
 use frit_media::Store;
 
 /// A block without data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FreeBlock<T> {
+pub(super) struct FreeBlock {
     pub(super) block: u32,
     /// It has to be erased before it is programmed, once this token is done.
-    pub(super) used: Option<T>,
+    pub(super) used: Option<Tok>,
 }
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Fills the pool with the blocks of new NAND.
     pub(super) fn fill_pool(&mut self) {
         for block in 0..self.nand.geometry().blocks() {
@@ -29,7 +28,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Puts a block into the pool, to be erased after `after`.
-    pub(super) fn release(&mut self, block: u32, after: T) {
+    pub(super) fn release(&mut self, block: u32, after: Tok) {
         let unit = to_usize(self.unit_of_block(block));
         self.free[unit].push(FreeBlock { block, used: Some(after) });
         self.freed_unsynced = true;
@@ -42,7 +41,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Takes an erased block for a zone, of this unit if it has one to spare. `None` if there is none.
-    pub(super) fn take_for_zone<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<Option<u32>> {
+    pub(super) fn take_for_zone(&mut self, sink: &mut Sink, unit: u32) -> Result<Option<u32>> {
         loop {
             let from = if self.spare_of(unit) > 0 {
                 unit
@@ -61,7 +60,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     ///
     /// # Errors
     /// `NoSpace` if no unit has a block.
-    pub(super) fn take_for_log<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<u32> {
+    pub(super) fn take_for_log(&mut self, sink: &mut Sink, unit: u32) -> Result<u32> {
         loop {
             let from = if self.free[to_usize(unit)].is_empty() {
                 let most = (0..self.sizes.units).max_by_key(|&u| self.free[to_usize(u)].len());
@@ -82,10 +81,10 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Takes the block of a unit that was erased least often, an erased one if there is any. `None` if its
     /// erase failed.
-    fn take_from<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<Option<u32>> {
+    fn take_from(&mut self, sink: &mut Sink, unit: u32) -> Result<Option<u32>> {
         let nand = &self.nand;
         let pool = &self.free[to_usize(unit)];
-        let wear = |b: &FreeBlock<T>| (b.used.is_some(), nand.erases(BlockId(b.block)), b.block);
+        let wear = |b: &FreeBlock| (b.used.is_some(), nand.erases(BlockId(b.block)), b.block);
         let Some(i) = (0..pool.len()).min_by_key(|&i| wear(&pool[i])) else { return Ok(None) };
         let taken = self.free[to_usize(unit)].swap_remove(i);
         match taken.used {
@@ -95,12 +94,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Erases a block without data. `None` if the erase failed: the block is out of use.
-    pub(super) fn erase<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        block: u32,
-        after: T,
-    ) -> Result<Option<T>> {
+    pub(super) fn erase(&mut self, sink: &mut Sink, block: u32, after: Tok) -> Result<Option<Tok>> {
         self.sync_freed()?;
         let after = if is_planted(ZnsBug::ErasedEarly) { sink.start() } else { after };
         let after = sink.join(after, self.in_use);
@@ -133,12 +127,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Erases a block in which a program failed, after `after`, and takes it out of use. The erase keeps a
     /// recovery from its pages.
-    pub(super) fn erase_and_retire<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        block: u32,
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn erase_and_retire(&mut self, sink: &mut Sink, block: u32, after: Tok) -> Result<()> {
         self.freed_unsynced = true;
         if self.erase(sink, block, after)?.is_some() {
             self.retire(block);
@@ -168,8 +157,8 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Erases a block that was freed, in the background.
-    pub(super) fn erase_one<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Progress<T>> {
-        let is_used = |b: &FreeBlock<T>| b.used.is_some();
+    pub(super) fn erase_one(&mut self, sink: &mut Sink) -> Result<Progress> {
+        let is_used = |b: &FreeBlock| b.used.is_some();
         let found =
             self.free.iter().enumerate().find_map(|(u, pool)| Some((u, pool.iter().position(is_used)?)));
         let Some((unit, i)) = found else { return Ok(Progress::Idle) };

@@ -3,17 +3,16 @@
 use super::layer::Zns;
 use super::log::expected;
 use super::read::{PagePlace, lost};
-use crate::Token;
 use frit_core::{
     Cause, CheckCounts, CheckScope, Error, Finding, MediumKind, ReadTarget, Result, Severity, Sink,
 };
 use frit_media::{PageState, Store};
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Compares the spare areas of all written pages, and their data if `scope` asks for it.
-    pub(super) fn run_check<S: Sink<Tok = T>>(
+    pub(super) fn run_check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -44,9 +43,9 @@ impl<T: Token, N: Store> Zns<T, N> {
         Ok(counts)
     }
 
-    fn check_page<S: Sink<Tok = T>>(
+    fn check_page(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         lpn: u32,
         scope: CheckScope,
         counts: &mut CheckCounts,

@@ -1,7 +1,6 @@
 //! Commands of clients.
 
 use super::layer::Zns;
-use crate::Token;
 use frit_core::convert::to_usize;
 use frit_core::{
     Result, SECTOR_BYTES, Sector, Sink, WriteData, ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState,
@@ -9,7 +8,7 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Returns a zone; `None` if there is no zone with this number.
     pub(super) fn info_of(&self, number: u32) -> Option<ZoneInfo> {
         let zone = self.zones.get(to_usize(number))?;
@@ -27,7 +26,7 @@ impl<T: Token, N: Store> Zns<T, N> {
         }
     }
 
-    fn manage_zone<S: Sink<Tok = T>>(&mut self, sink: &mut S, zone: u32, action: ZoneAction) -> Result<()> {
+    fn manage_zone(&mut self, sink: &mut Sink, zone: u32, action: ZoneAction) -> Result<()> {
         match action {
             ZoneAction::Open => self.open_explicitly(sink, zone),
             ZoneAction::Close => self.close_explicitly(sink, zone),
@@ -40,7 +39,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 }
 
-impl<S: Sink, N: Store> ZoneAccess<S> for Zns<S::Tok, N> {
+impl<N: Store> ZoneAccess for Zns<N> {
     fn zoned_info(&self) -> ZonedInfo {
         ZonedInfo {
             block_bytes: self.sizes.page_bytes,
@@ -57,13 +56,13 @@ impl<S: Sink, N: Store> ZoneAccess<S> for Zns<S::Tok, N> {
         self.info_of(zone)
     }
 
-    fn manage(&mut self, sink: &mut S, zone: u32, action: ZoneAction) -> Result<()> {
+    fn manage(&mut self, sink: &mut Sink, zone: u32, action: ZoneAction) -> Result<()> {
         self.check_zone(zone)?;
         self.health.writable()?;
         self.manage_zone(sink, zone, action).map_err(|e| self.refuse_after(e))
     }
 
-    fn append(&mut self, sink: &mut S, zone: u32, data: WriteData<'_>) -> Result<Sector> {
+    fn append(&mut self, sink: &mut Sink, zone: u32, data: WriteData<'_>) -> Result<Sector> {
         self.check_zone(zone)?;
         self.health.writable()?;
         self.check_writable(zone)?;

@@ -10,20 +10,20 @@ use frit_core::{
 };
 use frit_media::Store;
 
-impl<S: Sink, N: Store> Quiesce<S> for Zns<S::Tok, N> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl<N: Store> Quiesce for Zns<N> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.flush_all(sink, true).map_err(|e| self.refuse_after(e))
     }
 
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.recover_from_media(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, N: Store> Durable<S> for Zns<S::Tok, N> {
+impl<N: Store> Durable for Zns<N> {
     /// Blank NAND needs no format: without a table, all zones are empty.
-    fn format(&mut self, _: &mut S) -> Result<()> {
+    fn format(&mut self, _: &mut Sink) -> Result<()> {
         if !self.config.scans() {
             let why = "does not survive a crash or a power loss; a volume needs \"scan\"";
             return Err(Error::param("recovery", "none", why));
@@ -31,7 +31,7 @@ impl<S: Sink, N: Store> Durable<S> for Zns<S::Tok, N> {
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.recover_from_media(sink, crash)
     }
 
@@ -49,7 +49,7 @@ impl<S: Sink, N: Store> Durable<S> for Zns<S::Tok, N> {
 
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {

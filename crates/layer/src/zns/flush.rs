@@ -3,17 +3,16 @@
 use super::layer::Zns;
 use super::log::{PADDING, log_spare};
 use super::table::encode;
-use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Ppn, Result, Sink};
+use frit_core::{Ppn, Result, Sink, Tok};
 use frit_media::Store;
 use std::collections::BTreeSet;
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Makes all acknowledged writes durable. `halted` states a clean halt.
-    pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, halted: bool) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut Sink, halted: bool) -> Result<()> {
         if is_planted(ZnsBug::FlushIgnored) {
             return Ok(());
         }
@@ -41,7 +40,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Saves the pages of a zone that are in its buffer only. Returns a token for the end of the program, if
     /// there are any.
-    pub(super) fn save_partial<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<Option<T>> {
+    pub(super) fn save_partial(&mut self, sink: &mut Sink, number: u32) -> Result<Option<Tok>> {
         let zone = &self.zones[to_usize(number)];
         let Some(buffer) = &zone.buffer else { return Ok(None) };
         let pages = zone.written - zone.programmed;
@@ -66,12 +65,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Writes the records of zones into the table. The table waits for `after`, and for all that earlier
     /// records state. Everything is durable when `programmed` is done.
-    pub(super) fn record_zones<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        zones: &[u32],
-        after: T,
-    ) -> Result<()> {
+    pub(super) fn record_zones(&mut self, sink: &mut Sink, zones: &[u32], after: Tok) -> Result<()> {
         if !is_planted(ZnsBug::TableBeforeSync) {
             self.nand.sync()?;
         }
@@ -92,14 +86,14 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Writes both copies of a part of the table.
-    pub(super) fn write_part<S: Sink<Tok = T>>(&mut self, sink: &mut S, part: u32, after: T) -> Result<()> {
+    pub(super) fn write_part(&mut self, sink: &mut Sink, part: u32, after: Tok) -> Result<()> {
         self.version += 1;
         let version = self.version;
         for copy in 0..2 {
             self.encode_part(part);
             self.spares.clear();
             self.spares.push(log_spare(self.sizes.part_lpn(part), version));
-            let (place, _): (Ppn, T) = self.save_unit(sink, after)?;
+            let (place, _): (Ppn, Tok) = self.save_unit(sink, after)?;
             let known = &mut self.parts[to_usize(part)];
             (known.copies[copy], known.versions[copy]) = (place, version);
             self.stats.table_pages += 1;

@@ -8,34 +8,33 @@ use super::sizes::Sizes;
 use super::table::Record;
 use super::view::ZnsStats;
 use super::zone::Zone;
-use crate::Token;
 use crate::health::Health;
 use crate::planted::ZnsBug;
 use frit_core::bounds::check_sectors;
 use frit_core::convert::to_usize;
 use frit_core::{
     BlockId, BlockLayer, Error, Hints, Info, Params, Precondition, Preconditioning, Progress, ReadTarget,
-    Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, ZoneAccess,
+    Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData, ZoneAccess,
 };
 use frit_media::{NandArray, Spare, Store};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A zoned device. `T` is the token of the sinks; `N` stores the bytes of NAND.
 #[derive(Debug)]
-pub struct Zns<T, N: Store> {
+pub struct Zns<N: Store> {
     pub(super) config: ZnsConfig,
     pub(super) sizes: Sizes,
     pub(super) nand: NandArray<N>,
-    pub(super) zones: Vec<Zone<T>>,
+    pub(super) zones: Vec<Zone>,
     /// Zones that are open, and zones that are active.
     pub(super) open: u32,
     pub(super) active: u32,
     /// Counter of writes, which orders the last writes to zones.
     pub(super) clock: u64,
     /// Program units of buffers of zones that are not open any more, the oldest first.
-    pub(super) drained: VecDeque<VecDeque<T>>,
+    pub(super) drained: VecDeque<VecDeque<Tok>>,
     /// Blocks without data, by unit.
-    pub(super) free: Vec<Vec<FreeBlock<T>>>,
+    pub(super) free: Vec<Vec<FreeBlock>>,
     /// Blocks that are not bad.
     pub(super) good_blocks: u32,
     /// A block was freed since the last sync of the media.
@@ -55,11 +54,11 @@ pub struct Zns<T, N: Store> {
     pub(super) epoch: u64,
     pub(super) version: u64,
     /// Token that is done when all programs so far are done.
-    pub(super) programmed: T,
+    pub(super) programmed: Tok,
     /// Token that is done when everything that `records` state is programmed.
-    pub(super) recorded: T,
+    pub(super) recorded: Tok,
     /// Token before which no program may begin after a start.
-    pub(super) in_use: T,
+    pub(super) in_use: Tok,
     /// Nothing was written since the last halt.
     pub(super) halted: bool,
     /// The table states so.
@@ -73,13 +72,13 @@ pub struct Zns<T, N: Store> {
     pub(super) spares: Vec<Spare>,
 }
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Creates a layer over NAND: one device or an array of them. The page of the NAND is the logical
     /// block ([`frit_media::NandGeometry::with_mapping_unit`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: ZnsConfig, nand: impl Into<NandArray<N>>) -> Result<Zns<T, N>> {
+    pub fn new(config: ZnsConfig, nand: impl Into<NandArray<N>>) -> Result<Zns<N>> {
         config.validate()?;
         let nand = nand.into();
         let sizes = Sizes::new(&config, nand.geometry())?;
@@ -102,9 +101,9 @@ impl<T: Token, N: Store> Zns<T, N> {
             changed: BTreeSet::new(),
             epoch: 0,
             version: 0,
-            programmed: T::default(),
-            recorded: T::default(),
-            in_use: T::default(),
+            programmed: Tok::default(),
+            recorded: Tok::default(),
+            in_use: Tok::default(),
             halted: false,
             noted_halt: false,
             health: Health::default(),
@@ -138,7 +137,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Returns a buffer for a zone. Program units of a former one can still take its space.
-    pub(super) fn new_buffer(&mut self) -> Box<WriteBuffer<T>> {
+    pub(super) fn new_buffer(&mut self) -> Box<WriteBuffer> {
         let former = self.drained.pop_front().unwrap_or_default();
         Box::new(WriteBuffer::new(self.buffer_units(), self.unit.len(), former))
     }
@@ -168,7 +167,7 @@ impl<T: Token, N: Store> Zns<T, N> {
         self.records.fill(Record::default());
         self.changed.clear();
         (self.epoch, self.version) = (0, 0);
-        (self.programmed, self.recorded, self.in_use) = (T::default(), T::default(), T::default());
+        (self.programmed, self.recorded, self.in_use) = (Tok::default(), Tok::default(), Tok::default());
         (self.freed_unsynced, self.halted, self.noted_halt) = (false, false, false);
         self.health = Health::default();
     }
@@ -179,7 +178,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 }
 
-impl<S: Sink, N: Store> BlockLayer<S> for Zns<S::Tok, N> {
+impl<N: Store> BlockLayer for Zns<N> {
     fn info(&self) -> Info {
         Info {
             name: "zns",
@@ -190,18 +189,18 @@ impl<S: Sink, N: Store> BlockLayer<S> for Zns<S::Tok, N> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, hints.read_cause())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.health.writable()?;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         // A halt programs the buffers all the same.
         if self.config.power_loss_protection {
@@ -210,21 +209,21 @@ impl<S: Sink, N: Store> BlockLayer<S> for Zns<S::Tok, N> {
         self.flush_all(sink, false).map_err(|e| self.refuse_after(e))
     }
 
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.health.writable()?;
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, _: u32) -> Result<Progress> {
         if self.health.refusal().is_some() {
             return Ok(Progress::Idle);
         }
         self.erase_one(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn zone_access(&mut self) -> Option<&mut dyn ZoneAccess<S>> {
+    fn zone_access(&mut self) -> Option<&mut dyn ZoneAccess> {
         Some(self)
     }
 
@@ -237,7 +236,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Zns<S::Tok, N> {
     }
 }
 
-impl<T: Token, N: Store> Preconditioning for Zns<T, N> {
+impl<N: Store> Preconditioning for Zns<N> {
     /// A full zone needs a reset before a write, so a preconditioned volume would take no request.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
         let why = "is not possible for zones, which are written in order; use requests, such as --warm 10%";

@@ -4,10 +4,9 @@
 //! the oldest block are written again at its end, and the block is erased.
 
 use super::layer::Zns;
-use crate::Token;
 use crate::payload::source_of;
 use frit_core::convert::{count_u32, to_usize};
-use frit_core::{BlockId, Cause, Error, PAGE_NONE, Ppn, ReadTarget, Result, Sink};
+use frit_core::{BlockId, Cause, Error, PAGE_NONE, Ppn, ReadTarget, Result, Sink, Tok};
 use frit_media::{ExpectedPage, Spare, Store, Transfer};
 use std::collections::VecDeque;
 
@@ -58,17 +57,17 @@ pub(super) fn expected(spare: Spare) -> ExpectedPage {
     ExpectedPage { lpn: spare.lpn, tag: spare.seq as u16 }
 }
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Saves the program unit in `unit`, with the spare areas in `spares`, in the log of the next unit of
     /// the NAND in turn. Returns its place.
-    pub(super) fn save_unit<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<(Ppn, T)> {
+    pub(super) fn save_unit(&mut self, sink: &mut Sink, after: Tok) -> Result<(Ppn, Tok)> {
         let log = self.turn;
         self.turn = (self.turn + 1) % self.logs.len();
         self.spares.resize(to_usize(self.sizes.unit_pages), PADDING);
         self.append(sink, log, after)
     }
 
-    fn append<S: Sink<Tok = T>>(&mut self, sink: &mut S, log: usize, after: T) -> Result<(Ppn, T)> {
+    fn append(&mut self, sink: &mut Sink, log: usize, after: Tok) -> Result<(Ppn, Tok)> {
         let unit = std::mem::take(&mut self.unit);
         let spares = std::mem::take(&mut self.spares);
         let done = self.append_unit(sink, log, &unit, &spares, after);
@@ -77,14 +76,14 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Programs a program unit at the end of a log.
-    fn append_unit<S: Sink<Tok = T>>(
+    fn append_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         log: usize,
         bytes: &[u8],
         spares: &[Spare],
-        after: T,
-    ) -> Result<(Ppn, T)> {
+        after: Tok,
+    ) -> Result<(Ppn, Tok)> {
         let mut cleaned = 0;
         loop {
             let Some(next) = self.logs[log].next else {
@@ -109,14 +108,14 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Tries once to program a program unit into a block of a log. `None` if the program failed: the block
     /// takes no further programs.
-    fn program_in_log<S: Sink<Tok = T>>(
+    fn program_in_log(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         log: usize,
         (block, next): (u32, u32),
         (bytes, spares): (&[u8], &[Spare]),
-        after: T,
-    ) -> Result<Option<(Ppn, T)>> {
+        after: Tok,
+    ) -> Result<Option<(Ppn, Tok)>> {
         let ppn = self.nand.geometry().ppn(BlockId(block), next);
         let following = next + self.sizes.unit_pages;
         self.logs[log].next = (following < self.sizes.block_pages()).then_some(following);
@@ -143,7 +142,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Opens a block at the end of a log. Cleans the oldest blocks if there are too many. Returns the
     /// number of blocks that were opened.
-    fn open_log_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, log: usize) -> Result<u32> {
+    fn open_log_block(&mut self, sink: &mut Sink, log: usize) -> Result<u32> {
         let block = self.take_for_log(sink, count_u32(log))?;
         self.logs[log].blocks.push_back(block);
         self.logs[log].next = Some(0);
@@ -154,7 +153,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Writes the pages in use of the oldest block of a log again, and frees the block.
-    fn clean_oldest<S: Sink<Tok = T>>(&mut self, sink: &mut S, log: usize) -> Result<()> {
+    fn clean_oldest(&mut self, sink: &mut Sink, log: usize) -> Result<()> {
         let Some(oldest) = self.logs[log].blocks.pop_front() else { return Ok(()) };
         let mut live = self.live_pages(oldest);
         while !live.is_empty() {
@@ -190,12 +189,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Moves pages in use to the end of a log, as one program unit. A page that is damaged has no place
     /// afterwards.
-    fn move_pages<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        log: usize,
-        pages: &[(LivePage, Ppn)],
-    ) -> Result<()> {
+    fn move_pages(&mut self, sink: &mut Sink, log: usize, pages: &[(LivePage, Ppn)]) -> Result<()> {
         // A buffer of its own: a program of moved pages can open a block, and so clean another one.
         let mut bytes = vec![0; if N::STORES_BYTES { to_usize(self.sizes.unit_bytes()) } else { 0 }];
         let mut spares = vec![PADDING; to_usize(self.sizes.unit_pages)];

@@ -4,14 +4,13 @@ use super::layer::Zns;
 use super::log::{expected, log_spare};
 use super::read::lost;
 use super::zone::{NO_BLOCK, ZoneBlock};
-use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Ppn, ReadTarget, Result, SECTOR_BYTES, Sink, ZoneFault, ZoneState};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Changes the state of a zone.
     pub(super) fn set_state(&mut self, number: u32, state: ZoneState) {
         let zone = &mut self.zones[to_usize(number)];
@@ -49,7 +48,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Opens a zone for a write, implicitly if it is not open.
-    pub(super) fn open_for_write<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    pub(super) fn open_for_write(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         self.check_writable(number)?;
         if self.zones[to_usize(number)].state.is_open() {
             return Ok(());
@@ -58,7 +57,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Opens an empty or closed zone.
-    fn open_zone<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32, state: ZoneState) -> Result<()> {
+    fn open_zone(&mut self, sink: &mut Sink, number: u32, state: ZoneState) -> Result<()> {
         let empty = self.zones[to_usize(number)].state == ZoneState::Empty;
         if empty && self.active >= self.config.active_limit() {
             let what = "cannot be opened, as too many zones are active; finish or reset another zone";
@@ -76,7 +75,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     ///
     /// # Errors
     /// `Corrupt` if a page of it is lost, which would leave a gap.
-    fn load_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    fn load_buffer(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         let mut buffer = self.new_buffer();
         let zone = &self.zones[to_usize(number)];
         buffer.begin_unit(sink);
@@ -101,7 +100,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Closes the implicitly open zone that was written least recently, so that another one can be opened.
-    fn close_oldest<S: Sink<Tok = T>>(&mut self, sink: &mut S, for_zone: u32) -> Result<()> {
+    fn close_oldest(&mut self, sink: &mut Sink, for_zone: u32) -> Result<()> {
         let implicit = |z: &(usize, u64, ZoneState)| z.2 == ZoneState::ImplicitlyOpen;
         let all = self.zones.iter().enumerate().map(|(n, z)| (n, z.used, z.state));
         let Some((oldest, ..)) = all.filter(implicit).min_by_key(|&(_, used, _)| used) else {
@@ -114,7 +113,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Closes an open zone. Its part of a program unit is saved.
-    fn close<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    fn close(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         let saved = self.save_partial(sink, number)?;
         if let (Some(saved), Some(buffer)) = (saved, &mut self.zones[to_usize(number)].buffer) {
             buffer.programming(saved);
@@ -135,7 +134,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Opens a zone by a command.
-    pub(super) fn open_explicitly<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    pub(super) fn open_explicitly(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         self.check_writable(number)?;
         match self.zones[to_usize(number)].state {
             ZoneState::ExplicitlyOpen => Ok(()),
@@ -148,7 +147,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Closes a zone by a command.
-    pub(super) fn close_explicitly<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    pub(super) fn close_explicitly(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         match self.zones[to_usize(number)].state {
             ZoneState::Closed => Ok(()),
             state if state.is_open() => {
@@ -164,7 +163,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Makes a zone full. A program unit that is not full is programmed with padding.
-    pub(super) fn finish<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    pub(super) fn finish(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         match self.zones[to_usize(number)].state {
             ZoneState::Full => return Ok(()),
             ZoneState::ReadOnly | ZoneState::Offline => return self.check_writable(number),
@@ -192,7 +191,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Makes zones empty. The resets are durable when they are acknowledged; only then are the blocks
     /// erased, and the zones written.
-    pub(super) fn reset_zones<S: Sink<Tok = T>>(&mut self, sink: &mut S, zones: &[u32]) -> Result<()> {
+    pub(super) fn reset_zones(&mut self, sink: &mut Sink, zones: &[u32]) -> Result<()> {
         let mut blocks: Vec<u32> = Vec::new();
         let mut reset = Vec::new();
         for &number in zones {

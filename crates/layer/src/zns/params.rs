@@ -2,11 +2,10 @@
 
 use super::config::ZnsConfig;
 use super::layer::Zns;
-use crate::Token;
 use frit_core::{ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Params for Zns<T, N> {
+impl<N: Store> Params for Zns<N> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

@@ -3,7 +3,6 @@
 use super::layer::Zns;
 use super::log::{expected, log_spare, zone_spare};
 use super::zone::NO_BLOCK;
-use crate::Token;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::to_usize;
 use frit_core::{BlockId, Cause, Error, MediumKind, Ppn, ReadTarget, Result, Sink};
@@ -22,7 +21,7 @@ pub(super) enum PagePlace {
     Lost,
 }
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Location of a logical page.
     pub(super) fn find(&self, lpn: u32) -> PagePlace {
         let (number, page) = (lpn / self.sizes.zone_pages, lpn % self.sizes.zone_pages);
@@ -49,9 +48,9 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Reads a range of bytes. Pages of one program unit are read with one command.
-    pub(super) fn read_range<S: Sink<Tok = T>>(
+    pub(super) fn read_range(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
@@ -81,9 +80,9 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Reads pages of one program unit.
-    fn read_run<S: Sink<Tok = T>>(
+    fn read_run(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         run: &[(PageSpan, Ppn, Spare)],
         into: &mut ReadTarget<'_>,
         cause: Cause,

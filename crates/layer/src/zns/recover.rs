@@ -13,21 +13,18 @@ use super::log::{PADDING, log_spare, zone_spare};
 use super::scan::{FoundBlock, Scan};
 use super::table::{Mark, Record};
 use super::zone::{NO_BLOCK, Zone};
-use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, CrashKind, Error, LostPage, PAGE_NONE, Ppn, Recovery, Result, Sink, ZoneState};
+use frit_core::{
+    BlockId, CrashKind, Error, LostPage, PAGE_NONE, Ppn, Recovery, Result, Sink, Tok, ZoneState,
+};
 use frit_media::{PageState, Store};
 use std::collections::BTreeSet;
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Recovers from the media after the given kind of crash.
-    pub(super) fn recover_from_media<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        _: CrashKind,
-    ) -> Result<Recovery> {
+    pub(super) fn recover_from_media(&mut self, sink: &mut Sink, _: CrashKind) -> Result<Recovery> {
         if !N::STORES_BYTES {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
@@ -259,7 +256,7 @@ impl<T: Token, N: Store> Zns<T, N> {
                 {
                     None
                 } else {
-                    Some(T::default())
+                    Some(Tok::default())
                 };
                 self.free[unit].push(FreeBlock { block, used });
                 r.suspect_blocks += 1;
@@ -270,9 +267,10 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Removes data behind gaps, and writes the table with the zones as they were found.
-    fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, scan: &Scan) -> Result<()> {
+    fn resume(&mut self, sink: &mut Sink, scan: &Scan) -> Result<()> {
         self.nand.sync()?;
-        let erased = if is_planted(ZnsBug::JunkKept) { T::default() } else { self.remove_junk(sink, scan)? };
+        let erased =
+            if is_planted(ZnsBug::JunkKept) { Tok::default() } else { self.remove_junk(sink, scan)? };
         self.nand.sync()?;
         let differs = |z: u32| self.zones[to_usize(z)].record() != self.records[to_usize(z)];
         let changed: Vec<u32> = (0..self.sizes.zones).filter(|&z| differs(z)).collect();
@@ -298,8 +296,8 @@ impl<T: Token, N: Store> Zns<T, N> {
     ///
     /// Blocks in the pool come first: one of them could otherwise be taken as a replacement, and then be
     /// erased as the block that it was.
-    fn remove_junk<S: Sink<Tok = T>>(&mut self, sink: &mut S, scan: &Scan) -> Result<T> {
-        let mut erased = T::default();
+    fn remove_junk(&mut self, sink: &mut Sink, scan: &Scan) -> Result<Tok> {
+        let mut erased = Tok::default();
         for replaces in [false, true] {
             for zone in 0..self.sizes.zones {
                 if !self.records[to_usize(zone)].is_final() {
@@ -311,13 +309,13 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Removes the pages behind the write pointer of a zone: from the blocks that it has, or from others.
-    fn remove_junk_of<S: Sink<Tok = T>>(
+    fn remove_junk_of(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scan: &Scan,
         number: u32,
         replaces: bool,
-        erased: &mut T,
+        erased: &mut Tok,
     ) -> Result<()> {
         let Zone { programmed, epoch, .. } = self.zones[to_usize(number)];
         for stripe in 0..to_usize(self.sizes.zone_blocks) {
@@ -349,7 +347,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Makes a zone read-only whose blocks cannot be written.
-    fn set_read_only<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    fn set_read_only(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         self.set_state(number, ZoneState::ReadOnly);
         self.record_zones(sink, &[number], self.programmed)
     }

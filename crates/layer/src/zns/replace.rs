@@ -3,24 +3,18 @@
 use super::layer::Zns;
 use super::log::{PADDING, expected, zone_spare};
 use super::zone::{NO_BLOCK, ZoneBlock};
-use crate::Token;
 use crate::payload::source_of;
 use frit_core::convert::to_usize;
-use frit_core::{BlockId, Cause, Error, Ppn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Error, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::{Spare, Store, Transfer};
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Copies the program units of a block of a zone to another block, which takes its place. Returns the
     /// old one, or `NO_BLOCK` if it was lost; `None` if there is no block to take. The copies are done with
     /// `programmed`.
     ///
     /// A page that is damaged is copied as padding, so that it stays lost.
-    pub(super) fn replace<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        number: u32,
-        stripe: usize,
-    ) -> Result<Option<u32>> {
+    pub(super) fn replace(&mut self, sink: &mut Sink, number: u32, stripe: usize) -> Result<Option<u32>> {
         let old = self.zones[to_usize(number)].blocks[stripe].block;
         let units = self.sizes.stripe_units(self.zones[to_usize(number)].programmed, stripe);
         loop {
@@ -44,9 +38,9 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Copies a program unit of a block of a zone. `false` if the program failed.
-    fn copy_unit<S: Sink<Tok = T>>(
+    fn copy_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         (number, stripe): (u32, usize),
         unit: u32,
         (old, new): (u32, u32),
@@ -81,14 +75,14 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Reads a program unit of a block; nothing if the block was lost.
-    fn take_unit<S: Sink<Tok = T>>(
+    fn take_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         unit: u32,
         spares: &mut [Spare],
         bytes: &mut [u8],
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         let pages = self.sizes.unit_pages;
         if block == NO_BLOCK || unit * pages >= self.nand.next_page(BlockId(block)) {
             spares.fill(PADDING);

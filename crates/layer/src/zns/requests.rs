@@ -1,12 +1,11 @@
 //! Block requests: writes at the write pointers, and discards of whole zones.
 
 use super::layer::Zns;
-use crate::Token;
 use frit_core::convert::{bounded_u32, low_u32, to_usize};
 use frit_core::{Result, SECTOR_BYTES, Sink, WriteData, ZoneFault, ZoneState};
 use frit_media::Store;
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Zone of a byte, and the byte within it.
     fn zone_of(&self, at: u64) -> (u32, u64) {
         let bytes = self.sizes.zone_bytes();
@@ -26,12 +25,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Writes a range of bytes.
-    pub(super) fn write_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        data: WriteData<'_>,
-    ) -> Result<()> {
+    pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         let (mut at, mut from) = (at, 0);
         loop {
             let (zone, within) = self.zone_of(at);
@@ -51,9 +45,9 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Writes a range of bytes in a zone.
-    fn write_in_zone<S: Sink<Tok = T>>(
+    fn write_in_zone(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         number: u32,
         within: u64,
         data: WriteData<'_>,
@@ -77,12 +71,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Makes a range read as zeros: resets each zone whose data lie inside it.
-    pub(super) fn discard_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        bytes: u64,
-    ) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }

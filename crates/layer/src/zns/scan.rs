@@ -2,7 +2,6 @@
 
 use super::layer::Zns;
 use super::table::{Record, decode};
-use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
@@ -43,7 +42,7 @@ pub(super) struct Scan {
     pub(super) bytes_read: u64,
 }
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Reads all spare areas.
     pub(super) fn scan(&self) -> Result<Scan> {
         let g = *self.nand.geometry();

@@ -2,7 +2,6 @@
 
 use super::layer::Zns;
 use super::read::PagePlace;
-use crate::Token;
 use crate::residence;
 use frit_core::StackView;
 use frit_core::ZoneState;
@@ -25,7 +24,7 @@ pub(super) struct ZnsStats {
     pub(super) retired: u64,
 }
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// DRAM of the tables and of the buffers.
     pub(super) fn dram_bytes(&self) -> u64 {
         let zone = 32 + 5 * u64::from(self.sizes.zone_blocks);

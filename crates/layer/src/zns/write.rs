@@ -3,19 +3,18 @@
 use super::layer::Zns;
 use super::log::{PADDING, zone_spare};
 use super::zone::NO_BLOCK;
-use crate::Token;
 use crate::payload::source_of;
 use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Result, Sink, WriteData, ZoneState};
+use frit_core::{BlockId, Cause, Error, Result, Sink, Tok, WriteData, ZoneState};
 use frit_media::{Store, Transfer};
 
-impl<T: Token, N: Store> Zns<T, N> {
+impl<N: Store> Zns<N> {
     /// Writes whole pages at the write pointer of a zone, which has space for them.
-    pub(super) fn write_at_pointer<S: Sink<Tok = T>>(
+    pub(super) fn write_at_pointer(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         number: u32,
         data: WriteData<'_>,
     ) -> Result<()> {
@@ -56,7 +55,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Programs the buffer of a zone into its blocks, with padding if it is not full. If no block can
     /// replace one in which a program failed, saves the pages, and makes the zone read-only.
-    pub(super) fn program_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    pub(super) fn program_buffer(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         let zone = &self.zones[to_usize(number)];
         let (first, pages) = (zone.programmed, zone.written - zone.programmed);
         self.spares.clear();
@@ -85,7 +84,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Tries once to program the buffer of a zone. `None` if the program failed.
-    fn program_once<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32, first: u32) -> Result<Option<T>> {
+    fn program_once(&mut self, sink: &mut Sink, number: u32, first: u32) -> Result<Option<Tok>> {
         let zone = &self.zones[to_usize(number)];
         let Some(buffer) = &zone.buffer else { return Ok(None) };
         let place = self.sizes.place(first);
@@ -110,7 +109,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Makes a block of a zone ready for its next program: takes one, or replaces one in which a program may
     /// have been interrupted. `false` if there is no block to take.
-    fn prepare_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32, stripe: usize) -> Result<bool> {
+    fn prepare_block(&mut self, sink: &mut Sink, number: u32, stripe: usize) -> Result<bool> {
         let block = self.zones[to_usize(number)].blocks[stripe];
         let units = self.sizes.stripe_units(self.zones[to_usize(number)].programmed, stripe);
         if block.block == NO_BLOCK && units == 0 {
@@ -133,7 +132,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Replaces a block in which a program failed. `false` if there is no block to take.
-    fn replace_failed<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32, stripe: usize) -> Result<bool> {
+    fn replace_failed(&mut self, sink: &mut Sink, number: u32, stripe: usize) -> Result<bool> {
         let spares = std::mem::take(&mut self.spares);
         let replaced = self.replace(sink, number, stripe);
         self.spares = spares;
@@ -143,7 +142,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Saves the buffer of a zone for which there are no blocks, and makes the zone read-only.
-    fn end_as_read_only<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
+    fn end_as_read_only(&mut self, sink: &mut Sink, number: u32) -> Result<()> {
         self.save_partial(sink, number)?;
         self.drop_buffer(number);
         self.set_state(number, ZoneState::ReadOnly);

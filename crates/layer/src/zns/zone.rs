@@ -3,7 +3,7 @@
 use super::buffer::WriteBuffer;
 use super::sizes::Sizes;
 use super::table::{Mark, Record};
-use frit_core::{PAGE_NONE, Ppn, ZoneState};
+use frit_core::{PAGE_NONE, Ppn, Tok, ZoneState};
 
 /// Number that stands for no block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
@@ -25,7 +25,7 @@ impl Default for ZoneBlock {
 
 /// A zone. Numbers of pages count from its start.
 #[derive(Debug)]
-pub(super) struct Zone<T> {
+pub(super) struct Zone {
     pub(super) state: ZoneState,
     /// Epoch of its pages. A reset begins a new one.
     pub(super) epoch: u64,
@@ -37,19 +37,19 @@ pub(super) struct Zone<T> {
     /// Places of saved pages from `programmed` on. Those of pages that are lost are `PAGE_NONE`.
     pub(super) saved: Vec<Ppn>,
     /// Write buffer, if the zone is open.
-    pub(super) buffer: Option<Box<WriteBuffer<T>>>,
+    pub(super) buffer: Option<Box<WriteBuffer>>,
     /// Token for which the next program waits: the last reset is durable.
-    pub(super) ready: T,
+    pub(super) ready: Tok,
     /// Token that is done when the saved pages are programmed.
-    pub(super) saved_done: T,
+    pub(super) saved_done: Tok,
     /// Time of the last write, in writes.
     pub(super) used: u64,
     /// The data was ended by a finish, with padding.
     pub(super) finished: bool,
 }
 
-impl<T: Default> Zone<T> {
-    pub(super) fn new(sizes: &Sizes) -> Zone<T> {
+impl Zone {
+    pub(super) fn new(sizes: &Sizes) -> Zone {
         Zone {
             state: ZoneState::Empty,
             epoch: 0,
@@ -58,8 +58,8 @@ impl<T: Default> Zone<T> {
             blocks: vec![ZoneBlock::default(); sizes.zone_blocks as usize],
             saved: Vec::new(),
             buffer: None,
-            ready: T::default(),
-            saved_done: T::default(),
+            ready: Tok::default(),
+            saved_done: Tok::default(),
             used: 0,
             finished: false,
         }

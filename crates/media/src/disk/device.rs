@@ -13,7 +13,7 @@ use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, Cmd, Counts, DurabilityPoint, Error, MediumKind, Op, ReadTarget,
-    Result, SECTOR_BYTES, Sector, Sink, StackView, UnitId, WriteData, WriteGuarantee, size,
+    Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, UnitId, WriteData, WriteGuarantee, size,
 };
 use std::sync::Arc;
 
@@ -205,17 +205,9 @@ impl<St: Store> Disk<St> {
 
     /// Emits one command for each part of an access that lies in one range of [`HAZARD_BYTES`], and on
     /// one unit.
-    fn emit_split<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        op: Op,
-        at: u64,
-        len: u64,
-        cause: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
+    fn emit_split(&mut self, sink: &mut Sink, op: Op, at: u64, len: u64, cause: Cause, after: Tok) -> Tok {
         let (mut pos, end) = (at, at + len);
-        let mut done: Option<S::Tok> = None;
+        let mut done: Option<Tok> = None;
         while pos < end {
             let next = self.command_end(pos, end);
             let tok = self.emit_one(sink, op, pos, (next - pos) as u32, cause, after);
@@ -229,15 +221,7 @@ impl<St: Store> Disk<St> {
     }
 
     #[inline]
-    fn emit_one<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        op: Op,
-        addr: u64,
-        len: u32,
-        cause: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
+    fn emit_one(&mut self, sink: &mut Sink, op: Op, addr: u64, len: u32, cause: Cause, after: Tok) -> Tok {
         self.counts.add(op, cause, len);
         let hazard = (addr / HAZARD_BYTES) as u32;
         let unit = self.unit_of(addr);
@@ -245,7 +229,7 @@ impl<St: Store> Disk<St> {
     }
 
     /// Emits a flush on every unit, since the units keep no order among each other.
-    fn emit_flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> S::Tok {
+    fn emit_flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Tok {
         let mut done = None;
         for unit in 0..u64::from(self.config.drive.units()) {
             // Any address on the unit will do: the unit of the command is derived from it.
@@ -272,14 +256,14 @@ impl<St: Store> Disk<St> {
     ///
     /// # Errors
     /// `Rule` for an access past the end or to parts of sectors, or an error of the store.
-    pub fn read<S: Sink>(
+    pub fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = u64::from(into.len());
         self.check_range(at, len)?;
         let tok = self.emit_split(sink, Op::DiskRead, at, len, cause, after);
@@ -294,14 +278,14 @@ impl<St: Store> Disk<St> {
     /// # Errors
     /// `Rule` for an access past the end or to parts of sectors, or for a write without bytes if
     /// the store holds bytes; an error of the store.
-    pub fn write<S: Sink>(
+    pub fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = u64::from(data.len());
         self.check_range(at, len)?;
         let Some(bytes) = data.bytes().filter(|_| St::STORES_BYTES) else {
@@ -313,7 +297,7 @@ impl<St: Store> Disk<St> {
         };
         // A change of the store belongs to the command before it, so each part is emitted and then
         // written.
-        let mut done: Option<S::Tok> = None;
+        let mut done: Option<Tok> = None;
         let (mut pos, end) = (at, at + len);
         while pos < end {
             let next = self.command_end(pos, end);
@@ -332,14 +316,7 @@ impl<St: Store> Disk<St> {
     ///
     /// # Errors
     /// The errors of [`Disk::write`].
-    pub fn zero<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        len: u64,
-        cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+    pub fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         self.check_range(at, len)?;
         let (mut pos, end) = (at, at + len);
         let mut done = after;
@@ -359,15 +336,15 @@ impl<St: Store> Disk<St> {
     ///
     /// # Errors
     /// `Rule` for an access past the end or to parts of sectors.
-    pub fn emit_deferred<S: Sink>(
+    pub fn emit_deferred(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         at: u64,
         len: u64,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_range(at, len)?;
         if op == Op::DiskFlush {
             return Ok(self.emit_flush(sink, cause, after));
@@ -386,7 +363,7 @@ impl<St: Store> Disk<St> {
     ///
     /// # Errors
     /// An error of the store.
-    pub fn flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         let tok = self.emit_flush(sink, cause, after);
         self.store.sync()?;
         Ok(tok)
@@ -427,7 +404,7 @@ impl<St: Store> Disk<St> {
     }
 }
 
-impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
+impl<St: Store + Send> BlockDevice for Disk<St> {
     fn bytes(&self) -> u64 {
         Disk::bytes(self)
     }
@@ -437,31 +414,31 @@ impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
 
     fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         Disk::read(self, sink, at, into, cause, after)
     }
 
     fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         Disk::write(self, sink, at, data, cause, after)
     }
 
-    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn zero(&mut self, sink: &mut Sink, at: u64, len: u64, cause: Cause, after: Tok) -> Result<Tok> {
         Disk::zero(self, sink, at, len, cause, after)
     }
 
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         Disk::flush(self, sink, cause, after)
     }
 
@@ -484,13 +461,13 @@ impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
 
     fn emit_deferred(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         at: u64,
         len: u64,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         Disk::emit_deferred(self, sink, op, at, len, cause, after)
     }
 
@@ -508,7 +485,7 @@ mod tests {
     use super::*;
     use crate::disk::testing::simple;
     use crate::{MemoryStore, NoStore};
-    use frit_core::UntimedSink;
+    use frit_core::Sink;
 
     fn config() -> DiskConfig {
         DiskConfig {
@@ -528,9 +505,9 @@ mod tests {
     fn sectors_come_back_and_long_accesses_are_cut() {
         let mut d = disk();
         let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i / 512) as u8).collect();
-        d.write(&mut UntimedSink::new(), 512, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
+        d.write(&mut Sink::untimed(), 512, WriteData::Bytes(&data), Cause::Host, Tok::DONE).unwrap();
         let mut back = vec![0; data.len()];
-        d.read(&mut UntimedSink::new(), 512, ReadTarget::Bytes(&mut back), Cause::Host, ()).unwrap();
+        d.read(&mut Sink::untimed(), 512, ReadTarget::Bytes(&mut back), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(back, data);
         assert_eq!(d.counts().of(Op::DiskWrite).commands, 4);
         assert_eq!(d.counts().of(Op::DiskRead).bytes, 3 << 20);
@@ -540,7 +517,7 @@ mod tests {
     fn parts_of_sectors_and_places_outside_are_refused() {
         let mut d = disk();
         let w = |d: &mut Disk<MemoryStore>, at, len| {
-            d.write(&mut UntimedSink::new(), at, WriteData::Bytes(&vec![0; len]), Cause::Host, ()).is_ok()
+            d.write(&mut Sink::untimed(), at, WriteData::Bytes(&vec![0; len]), Cause::Host, Tok::DONE).is_ok()
         };
         assert!(w(&mut d, 0, 512) && w(&mut d, (4 << 20) - 512, 512));
         assert!(!w(&mut d, 1, 512) && !w(&mut d, 0, 100) && !w(&mut d, 4 << 20, 512));

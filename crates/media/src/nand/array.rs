@@ -14,7 +14,7 @@ use crate::stripe::div_fast;
 use frit_core::planted::is_planted;
 use frit_core::visible::MediumView;
 use frit_core::{
-    BlockId, Cause, Error, MediumKind, PAGE_NONE, Ppn, ReadTarget, Result, Sink, UnitId, WriteData,
+    BlockId, Cause, Error, MediumKind, PAGE_NONE, Ppn, ReadTarget, Result, Sink, Tok, UnitId, WriteData,
 };
 
 /// Location of a unit of an array.
@@ -317,15 +317,15 @@ impl<St: Store> NandArray<St> {
     /// # Errors
     /// The errors of [`Nand::read`].
     #[inline]
-    pub fn read<S: Sink>(
+    pub fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.read_expected(sink, ppn, offset, into, None, cause, after)
     }
 
@@ -335,16 +335,16 @@ impl<St: Store> NandArray<St> {
     /// The errors of [`Nand::read_expected`].
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn read_expected<S: Sink>(
+    pub fn read_expected(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         offset: u32,
         into: ReadTarget<'_>,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.on_page(ppn, |nand, ppn| nand.read_expected(sink, ppn, offset, into, expect, cause, after))
     }
 
@@ -374,15 +374,15 @@ impl<St: Store> NandArray<St> {
     /// # Errors
     /// The errors of [`Nand::program`].
     #[inline]
-    pub fn program<S: Sink>(
+    pub fn program(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         data: WriteData<'_>,
         spare: Spare,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.on_page(ppn, |nand, ppn| nand.program(sink, ppn, data, spare, cause, after))
     }
 
@@ -391,16 +391,16 @@ impl<St: Store> NandArray<St> {
     /// # Errors
     /// The errors of [`Nand::program_unit`].
     #[allow(clippy::too_many_arguments)]
-    pub fn program_unit<S: Sink>(
+    pub fn program_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: Ppn,
         data: WriteData<'_>,
         spares: &[Spare],
         transfer: Transfer,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.on_page(first, |nand, first| {
             nand.program_unit(sink, first, data, spares, transfer, cause, after)
         })
@@ -410,14 +410,14 @@ impl<St: Store> NandArray<St> {
     ///
     /// # Errors
     /// The errors of [`Nand::read_part`].
-    pub fn read_part<S: Sink>(
+    pub fn read_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         bytes: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.on_page(ppn, |nand, ppn| nand.read_part(sink, ppn, bytes, cause, after))
     }
 
@@ -425,14 +425,14 @@ impl<St: Store> NandArray<St> {
     ///
     /// # Errors
     /// The errors of [`Nand::read_unit`].
-    pub fn read_unit<S: Sink>(
+    pub fn read_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         pages: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.on_page(ppn, |nand, ppn| nand.read_unit(sink, ppn, pages, cause, after))
     }
 
@@ -440,14 +440,14 @@ impl<St: Store> NandArray<St> {
     ///
     /// # Errors
     /// The errors of [`Nand::read_unit_in_parts`].
-    pub fn read_unit_in_parts<S: Sink>(
+    pub fn read_unit_in_parts(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         pages: u32,
         causes: (Cause, Cause),
-        after: S::Tok,
-    ) -> Result<(S::Tok, S::Tok)> {
+        after: Tok,
+    ) -> Result<(Tok, Tok)> {
         self.on_page(ppn, |nand, ppn| nand.read_unit_in_parts(sink, ppn, pages, causes, after))
     }
 
@@ -470,16 +470,16 @@ impl<St: Store> NandArray<St> {
     /// # Errors
     /// The errors of [`Nand::copyback_unit`].
     #[allow(clippy::too_many_arguments)]
-    pub fn copyback_unit<S: Sink>(
+    pub fn copyback_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         from: Ppn,
         to: Ppn,
         spares: &[Spare],
         expect: &[ExpectedPage],
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let distance = self.distance(from, to)?;
         self.on_page(to, |nand, to| {
             let from = Ppn(to.0.wrapping_add(distance));
@@ -491,7 +491,7 @@ impl<St: Store> NandArray<St> {
     ///
     /// # Errors
     /// The errors of [`Nand::pad`].
-    pub fn pad<S: Sink>(&mut self, sink: &mut S, ppn: Ppn, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub fn pad(&mut self, sink: &mut Sink, ppn: Ppn, cause: Cause, after: Tok) -> Result<Tok> {
         self.on_page(ppn, |nand, ppn| nand.pad(sink, ppn, cause, after))
     }
 
@@ -501,16 +501,16 @@ impl<St: Store> NandArray<St> {
     /// The errors of [`Nand::relocate`], and `Rule` for pages of two units of several devices.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn relocate<S: Sink>(
+    pub fn relocate(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         from: Ppn,
         to: Ppn,
         spare: Spare,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let distance = self.distance(from, to)?;
         self.on_page(to, |nand, to| {
             nand.relocate(sink, Ppn(to.0.wrapping_add(distance)), to, spare, expect, cause, after)
@@ -523,16 +523,16 @@ impl<St: Store> NandArray<St> {
     /// The errors of [`Nand::copyback`].
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn copyback<S: Sink>(
+    pub fn copyback(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         from: Ppn,
         to: Ppn,
         spare: Spare,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let distance = self.distance(from, to)?;
         self.on_page(to, |nand, to| {
             nand.copyback(sink, Ppn(to.0.wrapping_add(distance)), to, spare, expect, cause, after)
@@ -558,13 +558,7 @@ impl<St: Store> NandArray<St> {
     /// # Errors
     /// The errors of [`Nand::erase`].
     #[inline]
-    pub fn erase<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        block: BlockId,
-        cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+    pub fn erase(&mut self, sink: &mut Sink, block: BlockId, cause: Cause, after: Tok) -> Result<Tok> {
         let (device, local) = self.block_at(block);
         self.device_mut(device).erase(sink, local, cause, after).map_err(|e| of_block(e, block))
     }
@@ -573,14 +567,14 @@ impl<St: Store> NandArray<St> {
     ///
     /// # Errors
     /// The errors of [`Nand::erase_as`].
-    pub fn erase_as<S: Sink>(
+    pub fn erase_as(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: BlockId,
         one_bit: bool,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (device, local) = self.block_at(block);
         let erased = self.device_mut(device).erase_as(sink, local, one_bit, cause, after);
         erased.map_err(|e| of_block(e, block))

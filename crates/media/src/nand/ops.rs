@@ -7,7 +7,7 @@ use crate::checksum::digest;
 use crate::planted::Bug;
 use crate::stripe::div_fast;
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
 
 /// Largest number of bytes of a page that are prefetched: the processor itself prefetches only within
 /// 4 KiB of addresses that are accessed in order.
@@ -39,15 +39,7 @@ impl<St: Store> Nand<St> {
     /// Counts a command and emits it into the sink. The bytes are moved in the store after this, so
     /// that all store accesses between two commands belong to the first of them.
     #[inline]
-    fn emit_one<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        op: Op,
-        ppn: u32,
-        block: u32,
-        why: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
+    fn emit_one(&mut self, sink: &mut Sink, op: Op, ppn: u32, block: u32, why: Cause, after: Tok) -> Tok {
         let pages = u32::from(op as u8 != Op::NandErase as u8);
         self.emit_pages(sink, op, ppn, pages, block, why, after)
     }
@@ -55,32 +47,32 @@ impl<St: Store> Nand<St> {
     /// Counts and emits a command that transfers several pages.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn emit_pages<S: Sink>(
+    pub(super) fn emit_pages(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         ppn: u32,
         pages: u32,
         block: u32,
         why: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
+        after: Tok,
+    ) -> Tok {
         self.emit_part(sink, op, (ppn, pages), Transfer::Pages, block, why, after)
     }
 
     /// Counts a command to pages, from the first one on, and emits it with the bytes that it transfers.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn emit_part<S: Sink>(
+    pub(super) fn emit_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         (ppn, pages): (u32, u32),
         transfer: Transfer,
         block: u32,
         why: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
+        after: Tok,
+    ) -> Tok {
         let all = pages * self.config.geometry.page_bytes;
         self.counts.add(op, why, all);
         let len = match transfer {
@@ -153,15 +145,15 @@ impl<St: Store> Nand<St> {
     /// `Rule` for a page that is not programmed; `Corrupt`, with the page, if the bytes differ from
     /// those that were programmed (checked if the store holds bytes and the caller asks for them).
     #[inline]
-    pub fn read<S: Sink>(
+    pub fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.read_expected(sink, ppn, offset, into, None, cause, after)
     }
 
@@ -172,16 +164,16 @@ impl<St: Store> Nand<St> {
     /// The errors of [`Nand::read`], and `Corrupt` for another page.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn read_expected<S: Sink>(
+    pub fn read_expected(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         offset: u32,
         mut into: ReadTarget<'_>,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let block = self.readable(ppn)?;
         if u64::from(offset) + u64::from(into.len()) > u64::from(self.config.geometry.page_bytes) {
             return Err(rule(ppn.0, "a read reaches past the end of its page"));
@@ -275,15 +267,15 @@ impl<St: Store> Nand<St> {
     /// page (or has no bytes although the store holds bytes); `ProgramFailed` if a fault makes the
     /// program fail: the command was executed and the page is used up.
     #[inline]
-    pub fn program<S: Sink>(
+    pub fn program(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         data: WriteData<'_>,
         spare: Spare,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let block = self.programmable(ppn, 1)?;
         if data.len() != self.config.geometry.page_bytes {
             return Err(rule(ppn.0, "a program must cover a whole page"));
@@ -302,14 +294,14 @@ impl<St: Store> Nand<St> {
     /// Emits a command that programs the next page of a block. The page is used up even if the
     /// program fails.
     #[inline]
-    fn program_next<S: Sink>(
+    fn program_next(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         page: PageProgram,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let PageProgram { ppn, block, spare } = page;
         let fails = self.program_fails(ppn, block);
         let tok = self.emit_one(sink, op, ppn.0, block, cause, after);
@@ -359,16 +351,16 @@ impl<St: Store> Nand<St> {
     /// The errors of [`Nand::read_expected`] (in which case nothing was programmed) and of
     /// [`Nand::program`].
     #[allow(clippy::too_many_arguments)]
-    pub fn relocate<S: Sink>(
+    pub fn relocate(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         from: Ppn,
         to: Ppn,
         spare: Spare,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let source = self.readable(from)?;
         let block = self.programmable(to, 1)?;
         let read = self.emit_one(sink, Op::NandRead, from.0, source, cause, after);
@@ -394,13 +386,7 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// The errors of [`Nand::erase_as`].
     #[inline]
-    pub fn erase<S: Sink>(
-        &mut self,
-        sink: &mut S,
-        block: BlockId,
-        cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+    pub fn erase(&mut self, sink: &mut Sink, block: BlockId, cause: Cause, after: Tok) -> Result<Tok> {
         let one_bit = self.state.get(block.idx()).is_some_and(|b| b.flags & ONE_BIT != 0);
         self.erase_as(sink, block, one_bit, cause, after)
     }
@@ -412,14 +398,14 @@ impl<St: Store> Nand<St> {
     /// command was executed, the pages keep their contents, and the block cannot be programmed
     /// until an erase succeeds.
     #[inline]
-    pub fn erase_as<S: Sink>(
+    pub fn erase_as(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: BlockId,
         one_bit: bool,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let Some(&NandBlock { flags, erases, .. }) = self.state.get(block.idx()) else {
             return Err(rule(block.0, "the block lies outside the device"));
         };
@@ -478,7 +464,7 @@ impl<St: Store> Nand<St> {
     ///
     /// # Errors
     /// `Rule` as for a program, or an error of the store.
-    pub fn pad<S: Sink>(&mut self, sink: &mut S, ppn: Ppn, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub fn pad(&mut self, sink: &mut Sink, ppn: Ppn, cause: Cause, after: Tok) -> Result<Tok> {
         let pages = self.config.geometry.program_pages;
         let block = self.programmable(ppn, pages as usize)?;
         let tok = self.emit_pages(sink, Op::NandProgram, ppn.0, pages, block, cause, after);
@@ -500,16 +486,16 @@ impl<St: Store> Nand<St> {
     /// `ProgramFailed` as for those.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn copyback<S: Sink>(
+    pub fn copyback(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         from: Ppn,
         to: Ppn,
         spare: Spare,
         expect: Option<ExpectedPage>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let source = self.readable(from)?;
         let block = self.programmable(to, 1)?;
         if div_fast(source, self.blocks_per_unit) != div_fast(block, self.blocks_per_unit) {

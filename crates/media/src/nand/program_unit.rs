@@ -10,7 +10,7 @@ use super::page::{ExpectedPage, Spare};
 use crate::Store;
 use crate::checksum::digest;
 use crate::stripe::div_fast;
-use frit_core::{Cause, Error, Op, Ppn, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Op, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
 
 impl<St: Store> Nand<St> {
     /// Programs the next program unit of a block. `first` is its first page, `data` covers all its
@@ -19,16 +19,16 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// The errors of [`Nand::program`]. After `ProgramFailed` the whole unit is used up.
     #[allow(clippy::too_many_arguments)]
-    pub fn program_unit<S: Sink>(
+    pub fn program_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         first: Ppn,
         data: WriteData<'_>,
         spares: &[Spare],
         transfer: Transfer,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let block = self.programmable(first, spares.len())?;
         let g = self.config.geometry;
         if data.len() != g.page_bytes * g.program_pages {
@@ -50,17 +50,17 @@ impl<St: Store> Nand<St> {
     /// Emits a command that programs the next program unit, and marks the unit as failed if the
     /// program fails.
     #[allow(clippy::too_many_arguments)]
-    fn emit_program<S: Sink>(
+    fn emit_program(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         first: Ppn,
         block: u32,
         spares: &[Spare],
         transfer: Transfer,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let fails = self.program_fails(first, block);
         let pages = (first.0, spares.len() as u32);
         let tok = self.emit_part(sink, op, pages, transfer, block, cause, after);
@@ -88,14 +88,14 @@ impl<St: Store> Nand<St> {
     ///
     /// # Errors
     /// `Rule` if `ppn` is not programmed, or the unit has fewer pages.
-    pub fn read_unit<S: Sink>(
+    pub fn read_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         pages: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let block = self.readable(ppn)?;
         if pages == 0 || pages > self.config.geometry.program_pages {
             return Err(rule(ppn.0, "a read reaches past the end of its program unit"));
@@ -107,14 +107,14 @@ impl<St: Store> Nand<St> {
     ///
     /// # Errors
     /// `Rule` if the page is not programmed.
-    pub fn read_part<S: Sink>(
+    pub fn read_part(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         bytes: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let block = self.readable(ppn)?;
         Ok(self.emit_part(sink, Op::NandRead, (ppn.0, 1), Transfer::Bytes(bytes), block, cause, after))
     }
@@ -125,14 +125,14 @@ impl<St: Store> Nand<St> {
     ///
     /// # Errors
     /// `Rule` if `ppn` is not programmed, or if there is no rest.
-    pub fn read_unit_in_parts<S: Sink>(
+    pub fn read_unit_in_parts(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ppn: Ppn,
         pages: u32,
         (cause, rest): (Cause, Cause),
-        after: S::Tok,
-    ) -> Result<(S::Tok, S::Tok)> {
+        after: Tok,
+    ) -> Result<(Tok, Tok)> {
         let all = self.config.geometry.program_pages;
         if pages >= all {
             return Err(rule(ppn.0, "a read of a whole program unit has no rest"));
@@ -171,16 +171,16 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// The errors of [`Nand::copyback`].
     #[allow(clippy::too_many_arguments)]
-    pub fn copyback_unit<S: Sink>(
+    pub fn copyback_unit(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         from: Ppn,
         to: Ppn,
         spares: &[Spare],
         expect: &[ExpectedPage],
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let source = self.readable(from)?;
         let block = self.programmable(to, spares.len())?;
         if div_fast(source, self.blocks_per_unit) != div_fast(block, self.blocks_per_unit) {

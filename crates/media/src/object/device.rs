@@ -6,7 +6,7 @@ use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
     Cause, Cmd, Counts, Error, MediumKind, ObjectDevice, ObjectId, ObjectReader, Op, ReadTarget, Result,
-    Sink, StackView, Token, UnitId, UnitState, WriteData,
+    Sink, StackView, Tok, UnitId, UnitState, WriteData,
 };
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ enum Objects<St> {
 
 /// An object store. `T` is the token of the sink that its commands go to.
 #[derive(Debug)]
-pub struct ObjectMedium<T, St> {
+pub struct ObjectMedium<St> {
     config: ObjectConfig,
     first_unit: UnitId,
     /// Connection that is tried first for the next request.
@@ -36,12 +36,12 @@ pub struct ObjectMedium<T, St> {
     /// Epoch that this device claimed.
     claimed: Option<u32>,
     /// Done when the claim is durable.
-    ready: T,
+    ready: Tok,
     /// Done when all puts and deletes since the last flush are done.
-    unflushed: T,
+    unflushed: Tok,
 }
 
-impl<T: Token, St: Store> ObjectMedium<T, St> {
+impl<St: Store> ObjectMedium<St> {
     /// Opens an object store and registers its connections, which are its units, with `hw`. They
     /// share one channel, the link. On a blank flat store the object store is new; otherwise it has
     /// the objects that the store contains.
@@ -73,8 +73,8 @@ impl<T: Token, St: Store> ObjectMedium<T, St> {
             counts: Counts::default(),
             objects,
             claimed: None,
-            ready: T::default(),
-            unflushed: T::default(),
+            ready: Tok::default(),
+            unflushed: Tok::default(),
         })
     }
 
@@ -118,7 +118,7 @@ impl<T: Token, St: Store> ObjectMedium<T, St> {
     }
 
     /// Returns an idle connection, or the one that is idle first. Connections are tried in turn.
-    fn connection<S: Sink>(&mut self, sink: &S) -> UnitId {
+    fn connection(&mut self, sink: &Sink) -> UnitId {
         let all = self.config.connections as u16;
         let unit = |i: u16| UnitId(self.first_unit.0 + (self.next + i) % all);
         let free_at = |u: UnitId| match sink.unit(u) {
@@ -136,15 +136,7 @@ impl<T: Token, St: Store> ObjectMedium<T, St> {
         best.1
     }
 
-    fn emit<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        op: Op,
-        place: Place,
-        len: u32,
-        cause: Cause,
-        after: T,
-    ) -> T {
+    fn emit(&mut self, sink: &mut Sink, op: Op, place: Place, len: u32, cause: Cause, after: Tok) -> Tok {
         self.counts.add(op, cause, len);
         let unit = self.connection(sink);
         sink.emit(Cmd { addr: place.address, len, hazard: place.hazard, unit, op, cause }, after)
@@ -155,19 +147,19 @@ impl<T: Token, St: Store> ObjectMedium<T, St> {
     }
 
     /// Emits a flush and makes all changes durable.
-    fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, cause: Cause, after: T) -> Result<T> {
+    fn flush_all(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         let after = sink.join(after, self.unflushed);
         let tok = self.emit(sink, Op::ObjectFlush, Place::NONE, 0, cause, after);
         match &mut self.objects {
             Objects::Slots(slots) => slots.sync()?,
             Objects::Remote(remote) => remote.flush()?,
         }
-        self.unflushed = T::default();
+        self.unflushed = Tok::default();
         Ok(tok)
     }
 
     /// Writes the state of the claim and makes it durable.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, epoch: u32, released: bool) -> Result<()> {
+    fn write_state(&mut self, sink: &mut Sink, epoch: u32, released: bool) -> Result<()> {
         let Objects::Slots(slots) = &self.objects else { return Ok(()) };
         let place = Place { address: slots.state_address(), hazard: NO_SLOT };
         let after = sink.join(self.ready, self.unflushed);
@@ -204,7 +196,7 @@ fn missing(name: &str, id: ObjectId) -> Error {
     Error::Medium { what: format!("the object store '{name}' has no object {id}") }
 }
 
-impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
+impl<St: Store + Send> ObjectDevice for ObjectMedium<St> {
     fn object_bytes(&self) -> u32 {
         self.config.object_bytes
     }
@@ -215,12 +207,12 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
 
     fn put(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         id: ObjectId,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let (epoch, len) = (self.claimed()?, data.len());
         let at = Place::of_name(id).address;
         if id.epoch != epoch {
@@ -258,13 +250,13 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
 
     fn get(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         id: ObjectId,
         at: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = into.len();
         let mut found = None;
         let place = match &self.objects {
@@ -292,7 +284,7 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
         Ok(tok)
     }
 
-    fn delete(&mut self, sink: &mut S, id: ObjectId, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn delete(&mut self, sink: &mut Sink, id: ObjectId, cause: Cause, after: Tok) -> Result<Tok> {
         self.claimed()?;
         let mut found = None;
         let place = match &self.objects {
@@ -313,12 +305,12 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
         Ok(tok)
     }
 
-    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink, cause: Cause, after: Tok) -> Result<Tok> {
         self.claimed()?;
         self.flush_all(sink, cause, after)
     }
 
-    fn list(&mut self, sink: &mut S) -> Result<Vec<(ObjectId, u32)>> {
+    fn list(&mut self, sink: &mut Sink) -> Result<Vec<(ObjectId, u32)>> {
         let found = match &mut self.objects {
             Objects::Slots(slots) => slots.list(),
             Objects::Remote(remote) => remote.list()?,
@@ -330,7 +322,7 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
         Ok(found)
     }
 
-    fn claim(&mut self, sink: &mut S, epoch: u32) -> Result<u32> {
+    fn claim(&mut self, sink: &mut Sink, epoch: u32) -> Result<u32> {
         self.ready = self.emit(sink, Op::ObjectList, Place::NONE, 0, Cause::Meta, self.ready);
         let claimed = match &mut self.objects {
             Objects::Remote(remote) => {
@@ -352,7 +344,7 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
         Ok(claimed)
     }
 
-    fn release(&mut self, sink: &mut S) -> Result<()> {
+    fn release(&mut self, sink: &mut Sink) -> Result<()> {
         let epoch = self.claimed()?;
         match &mut self.objects {
             Objects::Slots(_) => self.write_state(sink, epoch, true)?,

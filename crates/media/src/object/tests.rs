@@ -2,10 +2,10 @@
 
 use super::slots::Slots;
 use super::*;
-use crate::testing::RecordingSink;
+use crate::testing::{recorded, recording_sink};
 use crate::{Hardware, MemoryStore, NoStore, Store};
 use frit_core::{
-    Cause, MediumKind, Nanos, ObjectDevice, ObjectId, Op, ReadTarget, StackView, UntimedSink, WriteData,
+    Cause, MediumKind, Nanos, ObjectDevice, ObjectId, Op, ReadTarget, Sink, StackView, Tok, WriteData,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fn contents(id: ObjectId, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i / 7) as u8 ^ id.number as u8 ^ (id.epoch as u8) << 4).collect()
 }
 
-type Device<'a> = ObjectMedium<(), &'a mut MemoryStore>;
+type Device<'a> = ObjectMedium<&'a mut MemoryStore>;
 
 fn open(store: &mut MemoryStore, objects: u32) -> Device<'_> {
     ObjectMedium::new(config(objects), ObjectBacking::Flat(store), &mut Hardware::new()).unwrap()
@@ -48,30 +48,30 @@ fn memory(objects: u32) -> MemoryStore {
     MemoryStore::new(config(objects).store_bytes())
 }
 
-fn sink() -> UntimedSink {
-    UntimedSink::new()
+fn sink() -> Sink {
+    Sink::untimed()
 }
 
-fn put<St: Store + Send>(d: &mut ObjectMedium<(), St>, id: ObjectId, len: usize) -> Result<()> {
-    d.put(&mut sink(), id, WriteData::Bytes(&contents(id, len)), Cause::Host, ())
+fn put<St: Store + Send>(d: &mut ObjectMedium<St>, id: ObjectId, len: usize) -> Result<Tok> {
+    d.put(&mut sink(), id, WriteData::Bytes(&contents(id, len)), Cause::Host, Tok::DONE)
 }
 
-fn get<St: Store + Send>(d: &mut ObjectMedium<(), St>, id: ObjectId, at: u32, len: usize) -> Result<Vec<u8>> {
+fn get<St: Store + Send>(d: &mut ObjectMedium<St>, id: ObjectId, at: u32, len: usize) -> Result<Vec<u8>> {
     let mut into = vec![0; len];
-    d.get(&mut sink(), id, at, ReadTarget::Bytes(&mut into), Cause::Host, ())?;
+    d.get(&mut sink(), id, at, ReadTarget::Bytes(&mut into), Cause::Host, Tok::DONE)?;
     Ok(into)
 }
 
 fn list(d: &mut Device<'_>) -> Vec<(ObjectId, u32)> {
-    ObjectDevice::<UntimedSink>::list(d, &mut sink()).unwrap()
+    ObjectDevice::list(d, &mut sink()).unwrap()
 }
 
 fn delete(d: &mut Device<'_>, id: ObjectId) {
-    d.delete(&mut sink(), id, Cause::Gc, ()).unwrap();
+    d.delete(&mut sink(), id, Cause::Gc, Tok::DONE).unwrap();
 }
 
 fn flush(d: &mut Device<'_>) {
-    d.flush(&mut sink(), Cause::Host, ()).unwrap();
+    d.flush(&mut sink(), Cause::Host, Tok::DONE).unwrap();
 }
 
 fn claim(d: &mut Device<'_>) -> u32 {
@@ -106,17 +106,22 @@ fn wrong_requests_are_refused_and_neither_counted_nor_emitted() {
     claim(&mut d);
     put(&mut d, id(1, 1), 10).unwrap();
     let before = d.counts().clone();
-    let text = |r: Result<()>| r.unwrap_err().to_string();
+    let text = |r: Result<Tok>| r.unwrap_err().to_string();
     assert!(text(put(&mut d, id(1, 1), 10)).contains("the name of an object that exists"));
     assert!(text(put(&mut d, id(2, 1), 10)).contains("an epoch that is not claimed"));
     assert!(text(put(&mut d, id(1, 2), 16385)).contains("at most object_bytes"));
     assert!(text(put(&mut d, id(1, 2), 0)).contains("at least one byte"));
-    assert!(text(d.put(&mut sink(), id(1, 2), WriteData::Len(9), Cause::Host, ())).contains("without bytes"));
-    assert!(text(get(&mut d, id(1, 1), 1, 10).map(drop)).contains("past the end of the object"));
-    assert!(text(get(&mut d, id(1, 1), u32::MAX, 10).map(drop)).contains("past the end of the object"));
-    let error = text(get(&mut d, id(3, 4), 0, 1).map(drop));
+    assert!(
+        text(d.put(&mut sink(), id(1, 2), WriteData::Len(9), Cause::Host, Tok::DONE))
+            .contains("without bytes")
+    );
+    assert!(text(get(&mut d, id(1, 1), 1, 10).map(|_| Tok::DONE)).contains("past the end of the object"));
+    assert!(
+        text(get(&mut d, id(1, 1), u32::MAX, 10).map(|_| Tok::DONE)).contains("past the end of the object")
+    );
+    let error = text(get(&mut d, id(3, 4), 0, 1).map(|_| Tok::DONE));
     assert_eq!(error, "the object store 'remote' has no object 3-4");
-    d.delete(&mut sink(), id(3, 4), Cause::Gc, ()).unwrap();
+    d.delete(&mut sink(), id(3, 4), Cause::Gc, Tok::DONE).unwrap();
     assert_eq!(d.counts(), &before);
     put(&mut d, id(1, 2), 10).unwrap();
     let error = text(put(&mut d, id(1, 3), 10));
@@ -146,7 +151,7 @@ fn the_store_of_another_device_is_refused() {
     let mut store = memory(4);
     drop(open(&mut store, 4));
     let refused = |c: ObjectConfig, store: &mut MemoryStore| {
-        ObjectMedium::<(), _>::new(c, ObjectBacking::Flat(store), &mut Hardware::new()).unwrap_err()
+        ObjectMedium::<_>::new(c, ObjectBacking::Flat(store), &mut Hardware::new()).unwrap_err()
     };
     assert!(
         refused(ObjectConfig { serial: 8, ..config(4) }, &mut store).contains("belongs to another volume")
@@ -186,8 +191,7 @@ impl Store for Logged {
 #[test]
 fn a_torn_put_is_missing_or_refused_by_name() {
     let logged = Logged(memory(4), Vec::new(), false);
-    let mut d =
-        ObjectMedium::<(), _>::new(config(4), ObjectBacking::Flat(logged), &mut Hardware::new()).unwrap();
+    let mut d = ObjectMedium::<_>::new(config(4), ObjectBacking::Flat(logged), &mut Hardware::new()).unwrap();
     d.claim(&mut sink(), 0).unwrap();
     let before = d.store_mut().unwrap().1.len();
     put(&mut d, id(1, 1), 10_000).unwrap();
@@ -264,53 +268,52 @@ fn a_torn_state_leaves_the_epoch_before() {
 #[test]
 fn after_a_failed_sync_writes_are_refused_and_reads_continue() {
     let logged = Logged(memory(4), Vec::new(), false);
-    let mut d =
-        ObjectMedium::<(), _>::new(config(4), ObjectBacking::Flat(logged), &mut Hardware::new()).unwrap();
+    let mut d = ObjectMedium::<_>::new(config(4), ObjectBacking::Flat(logged), &mut Hardware::new()).unwrap();
     d.claim(&mut sink(), 0).unwrap();
     put(&mut d, id(1, 1), 100).unwrap();
     d.store_mut().unwrap().2 = true;
-    assert!(d.flush(&mut sink(), Cause::Host, ()).is_err());
+    assert!(d.flush(&mut sink(), Cause::Host, Tok::DONE).is_err());
     d.store_mut().unwrap().2 = false;
-    let refused = |r: Result<()>| {
+    let refused = |r: Result<Tok>| {
         let text = r.unwrap_err().to_string();
         assert!(text.contains("read-only: a sync of the object store 'remote' failed"), "{text}");
     };
-    refused(d.flush(&mut sink(), Cause::Host, ()));
+    refused(d.flush(&mut sink(), Cause::Host, Tok::DONE));
     refused(put(&mut d, id(1, 2), 100));
-    refused(d.delete(&mut sink(), id(1, 1), Cause::Gc, ()));
-    assert!(ObjectDevice::<UntimedSink>::refuses(&d).is_some());
+    refused(d.delete(&mut sink(), id(1, 1), Cause::Gc, Tok::DONE));
+    assert!(ObjectDevice::refuses(&d).is_some());
     assert_eq!(get(&mut d, id(1, 1), 0, 100).unwrap(), contents(id(1, 1), 100));
 }
 
 #[test]
 fn commands_have_the_order_of_durability() {
-    let mut sink = RecordingSink::default();
+    let mut sink = recording_sink();
     let mut d =
-        ObjectMedium::<u64, _>::new(config(4), ObjectBacking::Flat(NoStore), &mut Hardware::new()).unwrap();
+        ObjectMedium::<_>::new(config(4), ObjectBacking::Flat(NoStore), &mut Hardware::new()).unwrap();
     d.claim(&mut sink, 0).unwrap();
-    let a = d.put(&mut sink, id(1, 1), WriteData::Len(4096), Cause::Host, 0).unwrap();
+    let a = d.put(&mut sink, id(1, 1), WriteData::Len(4096), Cause::Host, Tok::DONE).unwrap();
     let b = d.put(&mut sink, id(1, 2), WriteData::Len(8192), Cause::Gc, a).unwrap();
-    let get = d.get(&mut sink, id(1, 1), 0, ReadTarget::Len(100), Cause::Host, 0).unwrap();
+    let get = d.get(&mut sink, id(1, 1), 0, ReadTarget::Len(100), Cause::Host, Tok::DONE).unwrap();
     let gone = d.delete(&mut sink, id(1, 1), Cause::Gc, get).unwrap();
-    let flush = d.flush(&mut sink, Cause::Host, 0).unwrap();
-    let ops: Vec<Op> = sink.cmds.iter().map(|c| c.0.op).collect();
+    let flush = d.flush(&mut sink, Cause::Host, Tok::DONE).unwrap();
+    let ops: Vec<Op> = recorded(&sink).iter().map(|c| c.0.op).collect();
     use Op::{ObjectDelete, ObjectFlush, ObjectGet, ObjectList, ObjectPut};
     let claim = [ObjectList, ObjectPut, ObjectFlush];
     assert_eq!(ops, [&claim[..], &[ObjectPut, ObjectPut, ObjectGet, ObjectDelete, ObjectFlush]].concat());
     // The claim is durable before the first put, and the flush waits for all puts and deletes.
     let claimed = 1 << 2;
-    assert_eq!(sink.cmds[2].1, 1 << 1);
-    assert_eq!((sink.cmds[3].1, sink.cmds[4].1), (claimed, claimed | a));
-    assert_eq!(sink.cmds[7].1, a | b | gone);
+    assert_eq!(recorded(&sink)[2].1, 1 << 1);
+    assert_eq!((recorded(&sink)[3].1, recorded(&sink)[4].1), (claimed, claimed | a.number()));
+    assert_eq!(recorded(&sink)[7].1, (a.number() | b.number() | gone.number()));
     let after = d.put(&mut sink, id(1, 3), WriteData::Len(1), Cause::Host, flush).unwrap();
-    d.flush(&mut sink, Cause::Host, 0).unwrap();
-    assert_eq!(sink.cmds[9].1, after, "earlier puts are durable already");
+    d.flush(&mut sink, Cause::Host, Tok::DONE).unwrap();
+    assert_eq!(recorded(&sink)[9].1, after.number(), "earlier puts are durable already");
     // Puts and deletes of a slot have one hazard, and connections take turns.
-    assert_eq!(sink.cmds[3].0.hazard, sink.cmds[6].0.hazard);
-    assert_ne!(sink.cmds[3].0.hazard, sink.cmds[4].0.hazard);
-    assert_ne!(sink.cmds[3].0.unit, sink.cmds[4].0.unit);
+    assert_eq!(recorded(&sink)[3].0.hazard, recorded(&sink)[6].0.hazard);
+    assert_ne!(recorded(&sink)[3].0.hazard, recorded(&sink)[4].0.hazard);
+    assert_ne!(recorded(&sink)[3].0.unit, recorded(&sink)[4].0.unit);
     let mut view = StackView::default();
-    ObjectDevice::<RecordingSink>::visible(&d, &mut view);
+    ObjectDevice::visible(&d, &mut view);
     let m = view.medium(MediumKind::Object).unwrap();
     assert_eq!((m.units, m.bytes), (2, 64 << 10));
     assert_eq!(m.counts.get(ObjectPut, Cause::Gc).bytes, 8192);
@@ -398,7 +401,7 @@ proptest! {
 
 #[test]
 fn a_store_without_bytes_has_the_space_that_it_states() {
-    let mut d = ObjectMedium::<(), _>::new(
+    let mut d = ObjectMedium::<_>::new(
         ObjectConfig { object_bytes: 1 << 30, ..config(3) },
         ObjectBacking::Flat(NoStore),
         &mut Hardware::new(),
@@ -406,8 +409,8 @@ fn a_store_without_bytes_has_the_space_that_it_states() {
     .unwrap();
     d.claim(&mut sink(), 0).unwrap();
     for n in 0..3 {
-        d.put(&mut sink(), id(1, n), WriteData::Len(1 << 30), Cause::Host, ()).unwrap();
+        d.put(&mut sink(), id(1, n), WriteData::Len(1 << 30), Cause::Host, Tok::DONE).unwrap();
     }
-    assert!(d.put(&mut sink(), id(1, 3), WriteData::Len(1), Cause::Host, ()).is_err());
+    assert!(d.put(&mut sink(), id(1, 3), WriteData::Len(1), Cause::Host, Tok::DONE).is_err());
     assert_eq!(d.counts().of(Op::ObjectPut).bytes, 3072 * MIB + 64);
 }

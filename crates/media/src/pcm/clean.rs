@@ -6,7 +6,7 @@
 use super::Pcm;
 use crate::Store;
 use crate::memory::prefetch;
-use frit_core::{Cause, Op, Result, Sink, WriteData};
+use frit_core::{Cause, Op, Result, Sink, Tok, WriteData};
 use std::ops::Range;
 
 /// Number of bytes that are checked or zeroed at a time.
@@ -178,14 +178,14 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// `Rule` if one of the write units was not refreshed since it was last written; otherwise the
     /// errors of [`Pcm::write`].
-    pub fn write_clean<S: Sink>(
+    pub fn write_clean(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_write(at, data)?;
         if !self.is_clean(at, data.len()) {
             return Self::rule(at, "a clean write needs cells that were refreshed");
@@ -199,14 +199,14 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// The errors of [`Pcm::write`].
     #[inline]
-    pub fn write_fresh<S: Sink>(
+    pub fn write_fresh(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_write(at, data)?;
         let op = if self.is_clean(at, data.len()) { Op::PcmWriteClean } else { Op::PcmWrite };
         self.write_as(sink, op, at, data, cause, after)
@@ -219,7 +219,7 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// `Rule` on a part without refresh, or if `at` is not the start of a refresh unit; an error of
     /// the store.
-    pub fn refresh<S: Sink>(&mut self, sink: &mut S, at: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+    pub fn refresh(&mut self, sink: &mut Sink, at: u64, cause: Cause, after: Tok) -> Result<Tok> {
         let Some(bytes) = self.config.refresh_bytes else {
             return Self::rule(at, "a refresh on a part that has none (no refresh_bytes)");
         };

@@ -3,20 +3,20 @@
 use super::Pcm;
 use crate::Store;
 use crate::memory::prefetch;
-use frit_core::{Cause, Cmd, Op, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Cmd, Op, ReadTarget, Result, Sink, Tok, WriteData};
 
 impl<St: Store> Pcm<St> {
     /// Counts a command and emits it into the sink.
     #[inline]
-    pub(super) fn emit_one<S: Sink>(
+    pub(super) fn emit_one(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         at: u64,
         len: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
+        after: Tok,
+    ) -> Tok {
         self.counts.add(op, cause, len);
         let hazard = (at >> self.line_shift) as u32;
         let unit = self.unit_of(at);
@@ -26,16 +26,16 @@ impl<St: Store> Pcm<St> {
     /// Emits one command for each contiguous part of a range on one unit, all after the same token.
     /// Returns a token for all of them.
     #[inline]
-    pub(super) fn emit_split<S: Sink>(
+    pub(super) fn emit_split(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         mut at: u64,
         mut len: u32,
         cause: Cause,
-        after: S::Tok,
-    ) -> S::Tok {
-        let mut done: Option<S::Tok> = None;
+        after: Tok,
+    ) -> Tok {
+        let mut done: Option<Tok> = None;
         while len > 0 {
             let n = self.contiguous_len(at, len);
             let tok = self.emit_one(sink, op, at, n, cause, after);
@@ -99,14 +99,14 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// `Rule` for an access past the end of the device, or an error of the store.
     #[inline]
-    pub fn read<S: Sink>(
+    pub fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = into.len();
         self.check_range(at, len)?;
         let tok = self.emit_split(sink, Op::PcmRead, at, len, cause, after);
@@ -136,14 +136,14 @@ impl<St: Store> Pcm<St> {
     /// `Rule` for an access past the end of the device, or for a write without bytes if the store
     /// holds bytes; an error of the store.
     #[inline]
-    pub fn write<S: Sink>(
+    pub fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_write(at, data)?;
         self.write_as(sink, Op::PcmWrite, at, data, cause, after)
     }
@@ -160,15 +160,15 @@ impl<St: Store> Pcm<St> {
 
     /// Executes a write that [`Pcm::check_write`] has accepted.
     #[inline]
-    pub(super) fn write_as<S: Sink>(
+    pub(super) fn write_as(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         op: Op,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         let len = data.len();
         if len == 0 {
             return Ok(after);
@@ -185,7 +185,7 @@ impl<St: Store> Pcm<St> {
 
     /// Orders all writes that `after` waits for before all commands that wait for the returned
     /// token. Emits one fence for each unit.
-    pub fn fence<S: Sink>(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
+    pub fn fence(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         let strip = u64::from(self.config.geometry.interleave_bytes);
         let mut done = after;
         let channels = self.config.geometry.channels;

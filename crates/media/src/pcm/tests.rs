@@ -3,9 +3,9 @@
 mod clean;
 
 use super::*;
-use crate::testing::RecordingSink;
+use crate::testing::{forget, recorded, recording_sink};
 use crate::{LatencyCurve, MemoryStore, NoStore, Phases};
-use frit_core::{Cause, Cmd, Nanos, Op, ReadTarget, UntimedSink, WriteData};
+use frit_core::{Cause, Cmd, Nanos, Op, ReadTarget, Sink, Tok, WriteData};
 use proptest::prelude::*;
 
 fn config(channels: u32, refresh: bool) -> PcmConfig {
@@ -58,18 +58,18 @@ proptest! {
         let group = size / u64::from(groups);
         let mut plain = vec![0u8; size as usize];
         for (at, len, byte, is_write) in ops {
-            let mut log = RecordingSink::default();
+            let mut log = recording_sink();
             let fits = at + len as u64 <= size;
             let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
             let mut out = vec![0xEE; len];
             let done = if is_write {
-                p.write(&mut log, at, WriteData::Bytes(&data), Cause::Host, 0)
+                p.write(&mut log, at, WriteData::Bytes(&data), Cause::Host, Tok::DONE)
             } else {
-                p.read(&mut log, at, ReadTarget::Bytes(&mut out), Cause::Host, 0)
+                p.read(&mut log, at, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE)
             };
             prop_assert_eq!(done.is_ok(), fits);
             let Ok(tok) = done else {
-                prop_assert!(log.cmds.is_empty());
+                prop_assert!(recorded(&log).is_empty());
                 continue;
             };
             let range = at as usize..at as usize + len;
@@ -80,13 +80,13 @@ proptest! {
             }
             // The token waits for every command; the commands cover consecutive ranges, and each
             // stays on one unit.
-            prop_assert_eq!(tok, (1u64 << log.cmds.len()) - 1);
+            prop_assert_eq!(tok, Tok::new((1u64 << recorded(&log).len()) - 1));
             let (mut next, end) = if is_write && len > 0 {
                 (at & !15, (at + len as u64).next_multiple_of(16))
             } else {
                 (at, at + len as u64)
             };
-            for (c, after) in &log.cmds {
+            for (c, after) in recorded(&log) {
                 prop_assert_eq!((c.addr, *after), (next, 0));
                 prop_assert_eq!(c.hazard, (c.addr / 64) as u32);
                 let of_group = (c.addr / group) as u32 * channels;
@@ -99,11 +99,11 @@ proptest! {
             if len > 0 {
                 prop_assert_eq!(next, end);
                 let crosses = at / group != (end - 1) / group;
-                prop_assert!(channels > 1 || log.cmds.len() == 1 + usize::from(crosses));
+                prop_assert!(channels > 1 || recorded(&log).len() == 1 + usize::from(crosses));
             }
         }
         let mut all = vec![0; size as usize];
-        p.read(&mut UntimedSink::new(), 0, ReadTarget::Bytes(&mut all), Cause::Host, ()).unwrap();
+        p.read(&mut Sink::untimed(), 0, ReadTarget::Bytes(&mut all), Cause::Host, Tok::DONE).unwrap();
         prop_assert!(all == plain);
     }
 }
@@ -111,15 +111,15 @@ proptest! {
 #[test]
 fn writes_cost_and_wear_the_units_that_they_cover() {
     let mut p = on(config(1, false), NoStore);
-    let mut log = RecordingSink::default();
-    p.write(&mut log, 60, WriteData::Len(8), Cause::Host, 0).unwrap();
-    assert_eq!((log.cmds[0].0.addr, log.cmds[0].0.len), (48, 32));
+    let mut log = recording_sink();
+    p.write(&mut log, 60, WriteData::Len(8), Cause::Host, Tok::DONE).unwrap();
+    assert_eq!((recorded(&log)[0].0.addr, recorded(&log)[0].0.len), (48, 32));
     assert_eq!((p.wear_of(0), p.wear_of(64), p.wear_of(128)), (1, 1, 0));
-    p.read(&mut log, 0, ReadTarget::Len(64), Cause::Host, 0).unwrap();
+    p.read(&mut log, 0, ReadTarget::Len(64), Cause::Host, Tok::DONE).unwrap();
     assert_eq!(p.wear_of(0), 1, "reads do not wear");
     assert_eq!(p.counts().get(Op::PcmWrite, Cause::Host).bytes, 32);
     for _ in 0..3 {
-        p.write(&mut log, 0, WriteData::Len(1), Cause::Meta, 0).unwrap();
+        p.write(&mut log, 0, WriteData::Len(1), Cause::Meta, Tok::DONE).unwrap();
     }
     let v = p.view();
     assert_eq!((v.wear.summary().max, v.wear.bad, v.wear.limit), (4, 1, 3));
@@ -129,12 +129,13 @@ fn writes_cost_and_wear_the_units_that_they_cover() {
 #[test]
 fn a_fence_holds_on_every_channel() {
     let mut p = on(config(3, false), NoStore);
-    let mut log = RecordingSink::default();
-    let w = p.write(&mut log, 0, WriteData::Len(16), Cause::Host, 0).unwrap();
+    let mut log = recording_sink();
+    let w = p.write(&mut log, 0, WriteData::Len(16), Cause::Host, Tok::DONE).unwrap();
     let f = p.fence(&mut log, w);
-    let fences: Vec<_> = log.cmds[1..].iter().map(|(c, after)| (c.op, c.unit.0, *after)).collect();
+    let fences: Vec<_> =
+        recorded(&log)[1..].iter().map(|(c, after)| (c.op, c.unit.0, Tok::new(*after))).collect();
     assert_eq!(fences, [(Op::PcmFence, 0, w), (Op::PcmFence, 1, w), (Op::PcmFence, 2, w)]);
-    assert_eq!(f, 0b1110);
+    assert_eq!(f, Tok::new(0b1110));
 }
 
 #[test]
@@ -147,10 +148,10 @@ fn groups_of_a_channel_are_units_that_share_its_bus() {
     assert_eq!([0, 1, 2, 3].map(|u| hw.channel_of(UnitId(u))), [0, 1, 0, 1]);
     assert_eq!([0, 128, 4096, 4224].map(|at| p.unit_of(at).0), [0, 1, 2, 3]);
     assert!(p.view().geometry.contains(&("groups_per_channel", 2)));
-    let mut log = RecordingSink::default();
-    let f = p.fence(&mut log, 0);
-    assert_eq!(log.cmds.iter().map(|(c, _)| c.unit.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    assert_eq!(f, 0b1111);
+    let mut log = recording_sink();
+    let f = p.fence(&mut log, Tok::DONE);
+    assert_eq!(recorded(&log).iter().map(|(c, _)| c.unit.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(f, Tok::new(0b1111));
     let cmd = |op| Cmd { addr: 0, len: 64, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
     let phases = |bus_in, array, bus_out| Phases {
         bus_in: Nanos(bus_in),
@@ -165,14 +166,14 @@ fn groups_of_a_channel_are_units_that_share_its_bus() {
 #[test]
 fn rules_are_kept() {
     let mut p = in_memory(config(2, false));
-    let what = |r: Result<()>| r.unwrap_err().to_string();
-    let past = p.read(&mut UntimedSink::new(), 8190, ReadTarget::Len(3), Cause::Host, ());
+    let what = |r: Result<Tok>| r.unwrap_err().to_string();
+    let past = p.read(&mut Sink::untimed(), 8190, ReadTarget::Len(3), Cause::Host, Tok::DONE);
     assert!(what(past).contains("past the end"));
-    let wraps = p.write(&mut UntimedSink::new(), u64::MAX, WriteData::Bytes(&[1, 2]), Cause::Host, ());
+    let wraps = p.write(&mut Sink::untimed(), u64::MAX, WriteData::Bytes(&[1, 2]), Cause::Host, Tok::DONE);
     assert!(what(wraps).contains("past the end"));
-    let empty = p.write(&mut UntimedSink::new(), 0, WriteData::Len(16), Cause::Host, ());
+    let empty = p.write(&mut Sink::untimed(), 0, WriteData::Len(16), Cause::Host, Tok::DONE);
     assert!(what(empty).contains("without bytes"));
-    let refresh = p.refresh(&mut UntimedSink::new(), 0, Cause::Gc, ());
+    let refresh = p.refresh(&mut Sink::untimed(), 0, Cause::Gc, Tok::DONE);
     assert!(what(refresh).contains("has none"));
     assert_eq!(p.counts().of(Op::PcmWrite).commands, 0);
     assert_eq!(p.wear_of(0), 0);
@@ -199,13 +200,13 @@ fn partitions_do_not_overlap_and_fit() {
 #[test]
 fn bytes_and_wear_come_back_with_the_store() {
     let mut p = in_memory(config(2, true));
-    p.write(&mut UntimedSink::new(), 1000, WriteData::Bytes(b"glass"), Cause::Host, ()).unwrap();
+    p.write(&mut Sink::untimed(), 1000, WriteData::Bytes(b"glass"), Cause::Host, Tok::DONE).unwrap();
     p.preset(2000, b"fused").unwrap();
     p.sync().unwrap();
     let mut back = on(config(2, true), p.into_store());
     for (at, text) in [(1000, b"glass"), (2000, b"fused")] {
         let mut out = [0; 5];
-        back.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        back.read(&mut Sink::untimed(), at, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(&out, text);
     }
     assert_eq!((back.wear_of(1000), back.wear_of(2000)), (1, 0));

@@ -1,7 +1,7 @@
 //! A disk behind PCM: the minimum cost of an LRU cache, the layer alone, and a whole replay.
 
 use super::{best, random, row};
-use frit_core::{Hints, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, Sector, Sink, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -102,7 +102,7 @@ pub(crate) fn cached() {
         row("baseline: LRU on the standard hash map, nothing else", base, "M req/s", Some(1.0));
 
         let stack = Stack::builtin(STACK, &[SET.into()]).unwrap();
-        let mut built = stack.build_untimed(&Bytes::None).unwrap();
+        let mut built = stack.build(&Bytes::None).unwrap();
         let mut state = 7;
         let mut rate = || {
             let start = Instant::now();
@@ -111,10 +111,7 @@ pub(crate) fn cached() {
                 next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % span * 8));
                 built.layer.prefetch(&next);
                 for (at, _) in next {
-                    built
-                        .layer
-                        .write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE)
-                        .unwrap();
+                    built.layer.write(&mut Sink::untimed(), at, WriteData::Len(4096), Hints::NONE).unwrap();
                 }
             }
             REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6

@@ -18,7 +18,7 @@ const BASELINE_BLOCKS: usize = (64 << 30) / 4096 / 64;
 pub(crate) fn ftl() {
     println!("FTL, mapping units of 4 KiB, 64 GB of NAND, 28 % over-provisioning, random 4 KiB requests");
     let stack = stack(&[]);
-    let mut built = stack.build_untimed(&Bytes::None).unwrap();
+    let mut built = stack.build(&Bytes::None).unwrap();
     let info = built.layer.info();
     let pages = info.sectors / 8;
     row("DRAM for mapping, as the layer counts it", info.dram_bytes as f64 / pages as f64, "B/page", None);

@@ -16,7 +16,7 @@ mod ssd_caches;
 mod storeys;
 
 use baseline::GreedyFtl;
-use frit_core::{Hints, Precondition, Sector, StackDevice, UntimedSink, WriteData};
+use frit_core::{Hints, Precondition, Sector, Sink, StackDevice, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -30,7 +30,7 @@ const STACK: &str = "nand-only-bench";
 
 /// Speed of random writes of 4 KiB to the first pages of a layer in steady state, without an engine, in
 /// millions a second.
-pub(crate) fn writes_without_engine(layer: &mut dyn StackDevice<UntimedSink>, pages: u64) -> f64 {
+pub(crate) fn writes_without_engine(layer: &mut dyn StackDevice, pages: u64) -> f64 {
     layer.precondition(Precondition::Steady { seed: 1 }).unwrap();
     let mut state = 7;
     best(|| {
@@ -40,7 +40,7 @@ pub(crate) fn writes_without_engine(layer: &mut dyn StackDevice<UntimedSink>, pa
             next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % pages * 8));
             layer.prefetch(&next);
             for (at, _) in next {
-                layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
+                layer.write(&mut Sink::untimed(), at, WriteData::Len(4096), Hints::NONE).unwrap();
             }
         }
         REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6
@@ -104,7 +104,7 @@ fn volume() {
     for (name, how) in [("fill", Precondition::Fill), ("steady", Precondition::Steady { seed: 1 })] {
         let before = resident();
         let start = Instant::now();
-        let mut built = stack.build_untimed(&Bytes::None).unwrap();
+        let mut built = stack.build(&Bytes::None).unwrap();
         built.layer.precondition(how).unwrap();
         let took = start.elapsed().as_secs_f64();
         let info = built.layer.info();
@@ -121,7 +121,7 @@ fn volume() {
 fn writes() {
     println!("random 4 KiB writes in steady state, {} million a round", REQUESTS / 1_000_000);
     let stack = Stack::builtin(STACK, &[]).unwrap();
-    let mut built = stack.build_untimed(&Bytes::None).unwrap();
+    let mut built = stack.build(&Bytes::None).unwrap();
     let places = built.layer.info().sectors / 8;
     let base = {
         let mut forty = GreedyFtl::new(places as usize * 2, 262_144);

@@ -2,7 +2,7 @@
 //! alone, and a whole replay, in pages written per second.
 
 use super::{best, random, row};
-use frit_core::{Hints, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, Sector, Sink, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -83,7 +83,7 @@ pub(crate) fn mapped() {
 
 /// Measures the layer without an engine and prints one row.
 fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
-    let mut built = stack.build_untimed(&Bytes::None).unwrap();
+    let mut built = stack.build(&Bytes::None).unwrap();
     built.layer.precondition(frit_core::Precondition::Fill).unwrap();
     let places = SPAN / pages;
     let mut state = 7;
@@ -97,7 +97,7 @@ fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
             for (at, _) in next {
                 built
                     .layer
-                    .write(&mut UntimedSink::new(), at, WriteData::Len(sectors * 512), Hints::NONE)
+                    .write(&mut Sink::untimed(), at, WriteData::Len(sectors * 512), Hints::NONE)
                     .unwrap();
             }
         }

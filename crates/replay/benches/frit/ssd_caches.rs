@@ -2,7 +2,7 @@
 //! its manager, and the manager over an FTL.
 
 use super::{best, random, row};
-use frit_core::{Hints, Sector, StackDevice, UntimedSink, WriteData};
+use frit_core::{Hints, Sector, Sink, StackDevice, WriteData};
 use frit_stack::{Bytes, Stack};
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ pub(crate) fn ssd_caches() {
             ("flashcache over ftl, write-through", "ssc-flashcache", &["flashcache.mode=write-through"]),
         ] {
             let sets: Vec<String> = sets.iter().map(|&s| s.to_owned()).collect();
-            let mut built = Stack::builtin(stack, &sets).unwrap().build_untimed(&Bytes::None).unwrap();
+            let mut built = Stack::builtin(stack, &sets).unwrap().build(&Bytes::None).unwrap();
             let rate = rate(span, |blocks| write(built.layer.as_mut(), blocks));
             row(&format!("{what}, {name}"), rate, "M req/s", Some(rate / base));
         }
@@ -58,12 +58,12 @@ pub(crate) fn ssd_caches() {
     println!();
 }
 
-fn write(layer: &mut dyn StackDevice<UntimedSink>, blocks: &[u64]) {
+fn write(layer: &mut dyn StackDevice, blocks: &[u64]) {
     let mut next = [(Sector(0), 8); BATCH];
     next.iter_mut().zip(blocks).for_each(|(n, block)| n.0 = Sector(block * 8));
     layer.prefetch(&next);
     for (at, _) in next {
-        layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
+        layer.write(&mut Sink::untimed(), at, WriteData::Len(4096), Hints::NONE).unwrap();
     }
 }
 

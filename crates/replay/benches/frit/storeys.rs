@@ -1,7 +1,7 @@
 //! The cost of composition: layers that pass every request on, above a layer.
 
 use crate::{random, row};
-use frit_core::{Hints, ReadTarget, Sector, StackDevice, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, Sink, StackDevice, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -60,7 +60,7 @@ fn in_turns(turns: usize, mut measure: impl FnMut(usize) -> f64) -> Vec<f64> {
 pub(crate) fn storeys() {
     println!("layers that pass each request on, 4 KiB; medians of {LIVE_TURNS} and {REPLAY_TURNS} turns");
     for (name, write) in [("reads", false), ("writes", true)] {
-        let build = |n: &usize| stack(DISK, *n).build_untimed(&Bytes::Memory).unwrap().layer;
+        let build = |n: &usize| stack(DISK, *n).build(&Bytes::Memory).unwrap().layer;
         let mut layers: Vec<_> = STOREYS.iter().map(build).collect();
         let times = in_turns(LIVE_TURNS, |i| live(&mut *layers[i], write));
         for (storeys, time) in STOREYS.into_iter().zip(&times) {
@@ -88,8 +88,8 @@ pub(crate) fn storeys() {
 }
 
 /// Returns the time of a request without virtual time, in ns.
-fn live(layer: &mut dyn StackDevice<UntimedSink>, write: bool) -> f64 {
-    let (mut sink, mut data, mut state) = (UntimedSink::new(), vec![7; 4096], 7);
+fn live(layer: &mut dyn StackDevice, write: bool) -> f64 {
+    let (mut sink, mut data, mut state) = (Sink::untimed(), vec![7; 4096], 7);
     let start = Instant::now();
     for _ in 0..LIVE_REQUESTS {
         let at = Sector(random(&mut state) % (DISK_BYTES / 4096) * 8);

@@ -280,7 +280,7 @@ fn layers_have_the_interfaces_that_messages_name() {
     for builtin in frit_stack::builtins() {
         let stack = Stack::builtin(builtin.name, &[]).unwrap();
         let kind: LayerKind = stack.layer().kind;
-        let mut built = stack.build_untimed(&frit_stack::Bytes::None).unwrap();
+        let mut built = stack.build(&frit_stack::Bytes::None).unwrap();
         assert_eq!(built.layer.cache_access().is_some(), kind.has_cache_commands(), "{}", builtin.name);
         assert_eq!(built.layer.zone_access().is_some(), kind.has_zone_commands(), "{}", builtin.name);
     }

@@ -3,7 +3,7 @@
 use crate::RunOptions;
 use crate::html::page;
 use crate::report::{Report, StackId, compare::compare, text};
-use crate::runner::{MeteredEngine, Runner};
+use crate::runner::Runner;
 use frit_core::hints::Hints;
 use frit_core::visible::StackView;
 use frit_core::{
@@ -31,29 +31,29 @@ impl Params for Plain {
     }
 }
 
-impl<S: Sink> BlockLayer<S> for Plain {
+impl BlockLayer for Plain {
     fn info(&self) -> Info {
         Info { name: "plain", sectors: SECTORS, page_bytes: 512, dram_bytes: 0, durable_map_bytes: 0 }
     }
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         let done = self.0.read(sink, at.bytes(), into, Cause::Host, sink.start())?;
         sink.ack(done);
         Ok(())
     }
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let done = self.0.write(sink, at.bytes(), data, Cause::Host, sink.start())?;
         sink.ack(done);
         Ok(())
     }
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         let done = self.0.flush(sink, Cause::Host, sink.start())?;
         sink.ack(done);
         Ok(())
     }
-    fn discard(&mut self, _: &mut S, _: Sector, _: u64) -> Result<()> {
+    fn discard(&mut self, _: &mut Sink, _: Sector, _: u64) -> Result<()> {
         Ok(())
     }
-    fn step(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, _: &mut Sink, _: u32) -> Result<Progress> {
         Ok(Progress::Idle)
     }
     fn visible(&self, view: &mut StackView) {
@@ -64,11 +64,11 @@ impl<S: Sink> BlockLayer<S> for Plain {
     }
 }
 
-impl<S: Sink> Quiesce<S> for Plain {
-    fn halt(&mut self, _: &mut S) -> Result<()> {
+impl Quiesce for Plain {
+    fn halt(&mut self, _: &mut Sink) -> Result<()> {
         Ok(())
     }
-    fn boot(&mut self, _: &mut S) -> Result<()> {
+    fn boot(&mut self, _: &mut Sink) -> Result<()> {
         Ok(())
     }
 }
@@ -79,14 +79,14 @@ impl Preconditioning for Plain {
     }
 }
 
-impl<S: Sink> Durable<S> for Plain {
-    fn format(&mut self, _: &mut S) -> Result<()> {
+impl Durable for Plain {
+    fn format(&mut self, _: &mut Sink) -> Result<()> {
         Ok(())
     }
-    fn recover(&mut self, _: &mut S, _: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, _: &mut Sink, _: CrashKind) -> Result<Recovery> {
         Ok(Recovery::default())
     }
-    fn check(&mut self, _: &mut S, _: CheckScope, _: &mut dyn FnMut(Finding)) -> Result<CheckCounts> {
+    fn check(&mut self, _: &mut Sink, _: CheckScope, _: &mut dyn FnMut(Finding)) -> Result<CheckCounts> {
         Ok(CheckCounts::default())
     }
     fn extents(&self, _: Sector, _: u64, _: &mut dyn FnMut(Extent)) -> Result<()> {
@@ -99,12 +99,7 @@ impl<S: Sink> Durable<S> for Plain {
 }
 
 /// Runs a workload over a disk with the given order of service, on the engine that `engine` makes.
-fn run<E: MeteredEngine>(
-    order: DriveScheduler,
-    engine: impl Fn(&Hardware) -> E,
-    mode: LoopMode,
-    workload: &str,
-) -> Report {
+fn run(order: DriveScheduler, engine: impl Fn(&Hardware) -> Sink, mode: LoopMode, workload: &str) -> Report {
     let mut spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
     spec.scheduler = order;
     spec.cache.write_back = frit_media::disk::WriteBack::Off;
@@ -125,6 +120,10 @@ fn run<E: MeteredEngine>(
     runner.measure(&mut workload, &mut |_| {}, None).unwrap()
 }
 
+fn in_order(hardware: &Hardware) -> Sink {
+    Sink::new(InOrder::new(hardware))
+}
+
 const RANDOM: &str = "gen:uniform,count=6000,size=4K,read=0.5,span=256G";
 
 #[test]
@@ -132,13 +131,13 @@ fn a_disk_is_reported_by_what_its_arm_did() {
     let depth = |depth| LoopMode::Closed { depth };
     // Each request of 64 KiB continues the one before, and the disk transfers exactly the data of
     // the host.
-    let r = run(DriveScheduler::Fifo, InOrder::new, depth(1), "gen:sequential,count=100,size=64K,span=256G");
+    let r = run(DriveScheduler::Fifo, in_order, depth(1), "gen:sequential,count=100,size=64K,span=256G");
     let d = r.media[0].disk.as_ref().unwrap();
     assert_eq!((d.sequential(), d.distance_mean_sectors, d.traffic_rate), (Some(1.0), Some(0.0), Some(1.0)));
     assert_eq!((r.media[0].writes.commands, r.media[0].reads.commands, d.flushes), (100, 0, 0));
     // With one request at a time the disk is busy throughout, and its requests are those of the
     // host.
-    let one = run(DriveScheduler::Fifo, InOrder::new, depth(1), RANDOM);
+    let one = run(DriveScheduler::Fifo, in_order, depth(1), RANDOM);
     let d = one.media[0].disk.as_ref().unwrap();
     assert_eq!(d.busy_ns, one.throughput.duration_ns);
     assert!((d.requests_per_s / one.throughput.requests_per_s - 1.0).abs() < 1e-9);
@@ -149,7 +148,7 @@ fn a_disk_is_reported_by_what_its_arm_did() {
     assert!((d.distance_mean_sectors.unwrap() / third - 1.0).abs() < 0.03, "{:?}", d.distance_mean_sectors);
     assert_eq!(d.distances.iter().map(|b| b.count).sum::<u64>(), 5999);
     // If the drive may reorder requests, distances are shorter and throughput is higher.
-    let event = |h: &Hardware| Event::new(h, AnyScheduler::named("fifo").unwrap());
+    let event = |h: &Hardware| Sink::new(Event::new(h, AnyScheduler::named("fifo").unwrap()));
     let many = run(DriveScheduler::Sstf, event, depth(32), RANDOM);
     let e = many.media[0].disk.as_ref().unwrap();
     assert!(e.distance_mean_sectors < d.distance_mean_sectors.map(|m| m / 4.0));
@@ -158,7 +157,7 @@ fn a_disk_is_reported_by_what_its_arm_did() {
 
 #[test]
 fn without_nand_nothing_is_said_of_it() {
-    let r = run(DriveScheduler::Fifo, InOrder::new, LoopMode::Closed { depth: 1 }, RANDOM);
+    let r = run(DriveScheduler::Fifo, in_order, LoopMode::Closed { depth: 1 }, RANDOM);
     let said = text::report(&r);
     for line in ["disk          ", "disk distance", "traffic rate 1.000", "3,"] {
         assert!(said.contains(line), "{line}: {said}");

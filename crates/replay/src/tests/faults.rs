@@ -36,8 +36,8 @@ enum Fault {
 }
 
 /// A layer with one injected fault.
-struct Faulty<S: Sink> {
-    inner: Box<dyn StackDevice<S>>,
+struct Faulty {
+    inner: Box<dyn StackDevice>,
     fault: Fault,
     /// The fault was injected.
     done: bool,
@@ -46,7 +46,7 @@ struct Faulty<S: Sink> {
     old: Option<(Sector, Vec<u8>)>,
 }
 
-impl<S: Sink> Faulty<S> {
+impl Faulty {
     /// Returns `true` once, after some writes, if the fault is the given one.
     fn now(&mut self, fault: Fault) -> bool {
         let now = self.fault == fault && !self.done && self.writes > 700;
@@ -55,17 +55,17 @@ impl<S: Sink> Faulty<S> {
     }
 }
 
-impl<S: Sink> BlockLayer<S> for Faulty<S> {
+impl BlockLayer for Faulty {
     fn info(&self) -> Info {
         self.inner.info()
     }
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         if self.now(Fault::Unread) {
             return Ok(());
         }
         self.inner.read(sink, at, into, hints)
     }
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut Sink, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.writes += 1;
         let bytes = data.bytes().expect("verification writes bytes");
         if self.old.is_none() {
@@ -89,17 +89,17 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
         }
         self.inner.write(sink, at, data, hints)
     }
-    fn flush(&mut self, sink: &mut S) -> Result<()> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         self.inner.flush(sink)
     }
-    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+    fn discard(&mut self, sink: &mut Sink, at: Sector, sectors: u64) -> Result<()> {
         // A large discard, so that part of its range had been written.
         if sectors > 60 && self.now(Fault::KeepDiscarded) {
             return Ok(());
         }
         self.inner.discard(sink, at, sectors)
     }
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         self.inner.step(sink, budget)
     }
     fn visible(&self, view: &mut StackView) {
@@ -110,16 +110,16 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
     }
 }
 
-impl<S: Sink> Durable<S> for Faulty<S> {
-    fn format(&mut self, sink: &mut S) -> Result<()> {
+impl Durable for Faulty {
+    fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.inner.format(sink)
     }
-    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         self.inner.recover(sink, stop)
     }
     fn check(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
@@ -136,11 +136,11 @@ impl<S: Sink> Durable<S> for Faulty<S> {
     }
 }
 
-impl<S: Sink> Quiesce<S> for Faulty<S> {
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+impl Quiesce for Faulty {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.inner.halt(sink)
     }
-    fn boot(&mut self, sink: &mut S) -> Result<()> {
+    fn boot(&mut self, sink: &mut Sink) -> Result<()> {
         self.inner.boot(sink)?;
         match self.old.take() {
             Some((at, old)) if self.now(Fault::StaleBoot) => {
@@ -151,7 +151,7 @@ impl<S: Sink> Quiesce<S> for Faulty<S> {
     }
 }
 
-impl<S: Sink> Preconditioning for Faulty<S> {
+impl Preconditioning for Faulty {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         self.inner.precondition(how)
     }
@@ -162,8 +162,8 @@ fn verified(fault: Fault) -> Verification {
     let dir = tempfile::tempdir().unwrap();
     let trace = mixed_trace(&dir, sectors(&stack).unwrap() - 4, 3000);
     let mut workload = Workload::open(trace.to_str().unwrap(), &Options::default()).unwrap();
-    let built = stack.build::<InOrder>(&Bytes::Memory).unwrap();
-    let engine = InOrder::new(&built.hardware);
+    let built = stack.build(&Bytes::Memory).unwrap();
+    let engine = Sink::new(InOrder::new(&built.hardware));
     let layer = Faulty { inner: built.layer, fault, done: false, writes: 0, old: None };
     let id = StackId { name: "faulty".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
     let options = RunOptions { verify: true, ..RunOptions::default() };

@@ -83,7 +83,7 @@ fn a_report_has_the_memory_of_the_layers_below() {
 #[test]
 fn a_mirror_has_the_page_of_its_sides() {
     let text = format!("{}{}[top]\nkind = \"mirror\"\ndevices = [\"a\", \"b\"]\n", flash("a"), flash("b"));
-    let built = stack(&text).build_untimed(&frit_stack::Bytes::None).unwrap();
+    let built = stack(&text).build(&frit_stack::Bytes::None).unwrap();
     assert_eq!(built.layer.info().page_bytes, 2048);
 }
 

@@ -119,10 +119,10 @@ impl Verifier {
     }
 
     /// Writes sectors with generated contents.
-    pub(crate) fn write<S: Sink>(
+    pub(crate) fn write(
         &mut self,
-        layer: &mut dyn StackDevice<S>,
-        sink: &mut S,
+        layer: &mut dyn StackDevice,
+        sink: &mut Sink,
         at: Sector,
         bytes: u32,
         hints: Hints,
@@ -146,10 +146,10 @@ impl Verifier {
     }
 
     /// Writes bytes, which are the corresponding parts of generated sectors.
-    pub(crate) fn write_bytes<S: Sink>(
+    pub(crate) fn write_bytes(
         &mut self,
-        access: &mut dyn ByteAccess<S>,
-        sink: &mut S,
+        access: &mut dyn ByteAccess,
+        sink: &mut Sink,
         at: u64,
         len: u32,
         hints: Hints,
@@ -181,10 +181,10 @@ impl Verifier {
     }
 
     /// Reads bytes and checks all of them.
-    pub(crate) fn read_bytes<S: Sink>(
+    pub(crate) fn read_bytes(
         &mut self,
-        access: &mut dyn ByteAccess<S>,
-        sink: &mut S,
+        access: &mut dyn ByteAccess,
+        sink: &mut Sink,
         at: u64,
         len: u32,
     ) -> Result<()> {
@@ -219,10 +219,10 @@ impl Verifier {
     }
 
     /// Discards sectors, which must contain zeros afterwards.
-    pub(crate) fn discard<S: Sink>(
+    pub(crate) fn discard(
         &mut self,
-        layer: &mut dyn StackDevice<S>,
-        sink: &mut S,
+        layer: &mut dyn StackDevice,
+        sink: &mut Sink,
         at: Sector,
         sectors: u64,
     ) -> Result<()> {
@@ -234,10 +234,10 @@ impl Verifier {
     }
 
     /// Reads sectors and checks all of them.
-    pub(crate) fn read<S: Sink>(
+    pub(crate) fn read(
         &mut self,
-        layer: &mut dyn StackDevice<S>,
-        sink: &mut S,
+        layer: &mut dyn StackDevice,
+        sink: &mut Sink,
         at: Sector,
         bytes: u32,
         hints: Hints,

@@ -20,16 +20,16 @@ enum ReadBackStep {
 
 /// Host that performs the check. It uses an engine like any other host, so that commands are
 /// completed and do not accumulate in a queue.
-pub(crate) struct ReadBack<'a, S: Sink> {
-    layer: &'a mut dyn StackDevice<S>,
+pub(crate) struct ReadBack<'a> {
+    layer: &'a mut dyn StackDevice,
     verifier: &'a mut Verifier,
     ranges: Vec<(u64, u64)>,
     next: ReadBackStep,
     now: ReadBackStep,
 }
 
-impl<'a, S: Sink> ReadBack<'a, S> {
-    pub(crate) fn new(layer: &'a mut dyn StackDevice<S>, verifier: &'a mut Verifier) -> ReadBack<'a, S> {
+impl<'a> ReadBack<'a> {
+    pub(crate) fn new(layer: &'a mut dyn StackDevice, verifier: &'a mut Verifier) -> ReadBack<'a> {
         let page = u64::from(layer.info().page_bytes) / SECTOR_BYTES;
         let ranges = verifier.shadow.touched(page, READ_SECTORS_MAX);
         ReadBack { layer, verifier, ranges, next: ReadBackStep::Read(0), now: ReadBackStep::Read(0) }
@@ -45,7 +45,7 @@ impl<'a, S: Sink> ReadBack<'a, S> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, stage: VerifyPhase, i: usize) -> Result<()> {
+    fn read(&mut self, sink: &mut Sink, stage: VerifyPhase, i: usize) -> Result<()> {
         let Some(&(at, sectors)) = self.ranges.get(i) else { return Ok(()) };
         self.verifier.stage = stage;
         let bytes = (sectors * SECTOR_BYTES) as u32;
@@ -53,7 +53,7 @@ impl<'a, S: Sink> ReadBack<'a, S> {
     }
 }
 
-impl<S: Sink> Host<S> for ReadBack<'_, S> {
+impl Host for ReadBack<'_> {
     fn next(&mut self) -> Result<Option<Arrival>> {
         let ends = |i: usize| i + 1 >= self.ranges.len();
         self.now = self.next;
@@ -69,7 +69,7 @@ impl<S: Sink> Host<S> for ReadBack<'_, S> {
         Ok(Some(Arrival { at: frit_core::Nanos::ZERO, class: 0 }))
     }
 
-    fn serve(&mut self, sink: &mut S) -> Result<()> {
+    fn serve(&mut self, sink: &mut Sink) -> Result<()> {
         match self.now {
             ReadBackStep::Read(i) => self.read(sink, VerifyPhase::ReadBack, i),
             ReadBackStep::Halt => self.layer.halt(sink),
@@ -79,7 +79,7 @@ impl<S: Sink> Host<S> for ReadBack<'_, S> {
         }
     }
 
-    fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         // A halted layer has written its map to durable memory, so nothing may change until it has
         // booted.
         if matches!(self.now, ReadBackStep::Halt) {

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::describe::HostLoop;
 use crate::pool::PoolJob;
 use crate::sweep::AvailableWorkload;
-use frit_core::{ReadTarget, Sector, StackDevice, StackView, UntimedSink, WriteData, size};
+use frit_core::{ReadTarget, Sector, Sink, StackDevice, StackView, WriteData, size};
 use frit_engine::LoopMode;
 use frit_layer::cache::policy::EvictionReasons;
 use frit_media::{Hardware, MediumSpec};
@@ -249,8 +249,8 @@ fn disk_only(
     input: &AvailableWorkload,
     timer: impl Fn(&Hardware) -> DiskTimer,
 ) -> Result<CacheRunResult> {
-    let mut built = stack.build_untimed(&Bytes::None).map_err(Box::new)?;
-    let mut sink = UntimedSink::observed(timer(&built.hardware));
+    let mut built = stack.build(&Bytes::None).map_err(Box::new)?;
+    let mut sink = Sink::untimed().observed(timer(&built.hardware));
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
     let asked_sectors = drive(top, &mut sink, &mut workload)?;
@@ -276,11 +276,7 @@ fn disk_only(
 }
 
 /// Passes all requests of a workload to a layer. Returns the number of sectors read and written.
-pub(super) fn drive(
-    top: &mut dyn StackDevice<UntimedSink>,
-    sink: &mut UntimedSink,
-    workload: &mut Workload,
-) -> Result<u64> {
+pub(super) fn drive(top: &mut dyn StackDevice, sink: &mut Sink, workload: &mut Workload) -> Result<u64> {
     let (mut asked, mut batch) = (0, Vec::new());
     let mut next: Vec<(Sector, u32)> = Vec::with_capacity(LOOKAHEAD_REQUESTS);
     while workload.fill(&mut batch)? {
@@ -297,7 +293,7 @@ pub(super) fn drive(
     Ok(asked)
 }
 
-fn one(top: &mut dyn StackDevice<UntimedSink>, sink: &mut UntimedSink, r: &Request) -> Result<u64> {
+fn one(top: &mut dyn StackDevice, sink: &mut Sink, r: &Request) -> Result<u64> {
     match r.op {
         ReqOp::Flush => top.flush(sink)?,
         ReqOp::Discard => top.discard(sink, r.sector, u64::from(r.sectors))?,

@@ -1,6 +1,6 @@
 //! Time of disk commands that are served one after the other.
 
-use frit_core::{Cmd, CommandObserver, MediumKind, Nanos, Op, SECTOR_BYTES, UnitId};
+use frit_core::{Cmd, CommandObserver, MediumKind, Nanos, Op, SECTOR_BYTES, Tok, UnitId};
 use frit_media::{Hardware, TimingModel};
 
 /// Work of the disk.
@@ -54,7 +54,7 @@ impl DiskTimer {
 }
 
 impl CommandObserver for DiskTimer {
-    fn command(&mut self, cmd: &Cmd) {
+    fn command(&mut self, cmd: &Cmd, _: Tok, _: Tok) {
         if cmd.op.medium() != MediumKind::Disk {
             return;
         }
@@ -111,12 +111,12 @@ mod tests {
             op,
             cause: Cause::Host,
         };
-        timer.command(&cmd(Op::PcmWrite, 0, 0, 4096));
+        timer.command(&cmd(Op::PcmWrite, 0, 0, 4096), Tok::DONE, Tok::DONE);
         assert_eq!(timer.work, DiskWork::default());
-        timer.command(&cmd(Op::DiskRead, 1, 100, 4096));
+        timer.command(&cmd(Op::DiskRead, 1, 100, 4096), Tok::DONE, Tok::DONE);
         let first = timer.work.time;
         assert!(first > Nanos::ZERO);
-        timer.command(&cmd(Op::DiskWrite, 1, 8, 1024));
+        timer.command(&cmd(Op::DiskWrite, 1, 8, 1024), Tok::DONE, Tok::DONE);
         let w = timer.work;
         assert!(w.time > first);
         assert_eq!((w.commands, w.sectors, w.distance), (2, 10, 100));

@@ -7,7 +7,7 @@
 use super::cache_run::{CacheRun, drive, pcm_chips};
 use crate::Result;
 use crate::sweep::AvailableWorkload;
-use frit_core::{Cmd, CommandObserver, Error, Op, SECTOR_BYTES, StackView, UntimedSink};
+use frit_core::{Cmd, CommandObserver, Error, Op, SECTOR_BYTES, Sink, StackView, Tok};
 use frit_stack::{Bytes, Stack};
 use frit_trace::Fit;
 use frit_wear::sim::{SimReport, Simulation};
@@ -42,7 +42,7 @@ impl WearSimulations {
 }
 
 impl CommandObserver for WearSimulations {
-    fn command(&mut self, cmd: &Cmd) {
+    fn command(&mut self, cmd: &Cmd, _: Tok, _: Tok) {
         // Records are smaller than a sector. The paper keeps them in the metadata sections of the
         // blocks, so they are not counted.
         if cmd.op != Op::PcmWrite || u64::from(cmd.len) < SECTOR_BYTES || cmd.addr < self.data_at {
@@ -71,11 +71,11 @@ pub(crate) fn wear(
         Simulation::offering(&config(cell, leveler, turn), cell.cache_bytes / BLOCK_BYTES)
     };
     let simulations: Vec<Simulation> = levelers.iter().map(simulation).collect::<frit_core::Result<_>>()?;
-    let mut built = cell.stack()?.build_untimed(&Bytes::None).map_err(Box::new)?;
+    let mut built = cell.stack()?.build(&Bytes::None).map_err(Box::new)?;
     let top = built.layer.as_mut();
     let data_at = top.info().durable_map_bytes;
     let batch = Vec::with_capacity(BATCH);
-    let mut sink = UntimedSink::observed(WearSimulations { simulations, data_at, batch, failed: None });
+    let mut sink = Sink::untimed().observed(WearSimulations { simulations, data_at, batch, failed: None });
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
     drive(top, &mut sink, &mut workload)?;
     let Some(wear) = sink.observer::<WearSimulations>() else { return Ok(Vec::new()) };
@@ -96,10 +96,10 @@ pub(crate) fn stack_life_rate(
     input: &AvailableWorkload,
     leveler: LevelerKind,
 ) -> Result<f64> {
-    let mut built = leveled_stack(cell, leveler)?.build_untimed(&Bytes::None).map_err(Box::new)?;
+    let mut built = leveled_stack(cell, leveler)?.build(&Bytes::None).map_err(Box::new)?;
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
-    drive(top, &mut UntimedSink::new(), &mut workload)?;
+    drive(top, &mut Sink::untimed(), &mut workload)?;
     let mut view = StackView::default();
     top.visible(&mut view);
     Ok(view.metric("wear_life_rate").unwrap_or(0.0))

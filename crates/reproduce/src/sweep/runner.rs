@@ -157,7 +157,7 @@ fn page_bytes(cell: SweepCell<'_>) -> Result<u64> {
         let why = format!("the state '{}' has no column", cell.state.name);
         return Err(Error::Description { name: cell.sweep.name.clone(), why });
     };
-    let built = load(cell, column, &[])?.build_untimed(&frit_stack::Bytes::None).map_err(Box::new)?;
+    let built = load(cell, column, &[])?.build(&frit_stack::Bytes::None).map_err(Box::new)?;
     Ok(u64::from(built.layer.info().page_bytes))
 }
 

@@ -3,7 +3,7 @@
 use super::{Policy, TheoryCase};
 use crate::{Error, Result};
 use frit_core::{
-    BlockLayer, Hints, Nanos, Precondition, Preconditioning, SECTOR_BYTES, Sector, UntimedSink, WriteData,
+    BlockLayer, Hints, Nanos, Precondition, Preconditioning, SECTOR_BYTES, Sector, Sink, WriteData,
 };
 use frit_layer::flash::Flash;
 use frit_layer::{Ftl, FtlConfig, FusionMethod, Hfsl, HfslConfig};
@@ -29,8 +29,8 @@ pub enum MeasuredLayer {
 
 /// A layer on NAND alone.
 pub(super) enum TestedLayer {
-    Hfsl(Box<Hfsl<(), NoStore, NoStore>>),
-    Ftl(Box<Ftl<(), NoStore>>),
+    Hfsl(Box<Hfsl<NoStore, NoStore>>),
+    Ftl(Box<Ftl<NoStore>>),
 }
 
 impl TestedLayer {
@@ -75,8 +75,8 @@ impl TestedLayer {
 
     fn sectors(&self) -> u64 {
         match self {
-            TestedLayer::Hfsl(layer) => BlockLayer::<UntimedSink>::info(&**layer).sectors,
-            TestedLayer::Ftl(layer) => BlockLayer::<UntimedSink>::info(&**layer).sectors,
+            TestedLayer::Hfsl(layer) => BlockLayer::info(&**layer).sectors,
+            TestedLayer::Ftl(layer) => BlockLayer::info(&**layer).sectors,
         }
     }
 
@@ -90,7 +90,7 @@ impl TestedLayer {
 
     #[inline]
     pub(super) fn write(&mut self, at: Sector, data: WriteData<'_>) -> Result<()> {
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         match self {
             TestedLayer::Hfsl(layer) => layer.write(sink, at, data, Hints::NONE)?,
             TestedLayer::Ftl(layer) => layer.write(sink, at, data, Hints::NONE)?,
@@ -98,7 +98,7 @@ impl TestedLayer {
         Ok(())
     }
 
-    pub(super) fn flash(&self) -> &Flash<(), NoStore> {
+    pub(super) fn flash(&self) -> &Flash<NoStore> {
         match self {
             TestedLayer::Hfsl(layer) => layer.flash(),
             TestedLayer::Ftl(layer) => layer.flash(),

@@ -5,9 +5,9 @@ use super::virtual_clock::VirtualClock;
 use crate::backend::{Backend, ChannelState, ReplyTime};
 use frit_core::{
     CacheCommand, CacheInfo, CacheReply, Hints, MediumKind, NamelessCommand, NamelessInfo, Nanos, ParamInfo,
-    Result, Sink, StackView, UnitId, UnitState, ZoneCommand, ZoneInfo, ZonedInfo,
+    Result, StackView, UnitId, UnitState, ZoneCommand, ZoneInfo, ZonedInfo,
 };
-use frit_engine::{Engine, InOrder};
+use frit_engine::SinkUsage;
 use frit_media::Hardware;
 use frit_volume::Volume;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// A volume on the in-order engine, paced in real time.
 #[derive(Debug)]
 pub struct PacedBackend {
-    volume: Volume<InOrder>,
+    volume: Volume,
     hardware: Hardware,
     start: Instant,
     time: VirtualClock,
@@ -26,7 +26,7 @@ pub struct PacedBackend {
 impl PacedBackend {
     /// Paces a volume from now on. Recovery, and earlier requests, ran at the speed of the host.
     #[must_use]
-    pub fn new(mut volume: Volume<InOrder>, hardware: Hardware, meter: Arc<PaceMeter>) -> PacedBackend {
+    pub fn new(mut volume: Volume, hardware: Hardware, meter: Arc<PaceMeter>) -> PacedBackend {
         // The engine is busy with commands of the opening. Time starts at their end, so that no
         // request waits for them.
         let engine = volume.sink();
@@ -37,11 +37,7 @@ impl PacedBackend {
     }
 
     /// Executes a request and returns the due time of its reply.
-    fn timed(
-        &mut self,
-        op: usize,
-        request: impl FnOnce(&mut Volume<InOrder>) -> Result<()>,
-    ) -> Result<ReplyTime> {
+    fn timed(&mut self, op: usize, request: impl FnOnce(&mut Volume) -> Result<()>) -> Result<ReplyTime> {
         let admitted = Instant::now();
         self.time.admit(self.volume.sink(), admitted.saturating_duration_since(self.start));
         request(&mut self.volume)?;
@@ -216,7 +212,7 @@ impl Backend for PacedBackend {
             let state = &mut all[channel];
             state.channel = (channel - first.0) as u32;
             state.units += 1;
-            state.busy_ns = engine.usage().channels()[channel].0;
+            state.busy_ns = engine.usage().map_or(0, |usage| usage.channels()[channel].0);
             if let UnitState::BusyUntil(until) = engine.unit(unit) {
                 state.busy_units += 1;
                 state.idle_in_ns = state.idle_in_ns.max(until.since(now).0);

@@ -1,7 +1,7 @@
 //! Virtual time that follows the wall clock.
 
-use frit_core::Nanos;
-use frit_engine::{Engine, InOrder};
+use frit_core::{Nanos, Sink};
+use frit_engine::InOrder;
 use std::time::Duration;
 
 /// Virtual time of an engine that follows a clock: each admission advances it to the time of the
@@ -22,19 +22,20 @@ impl VirtualClock {
         VirtualClock { origin: clock, now: Nanos::ZERO }
     }
 
-    /// Advances the engine to the time of the clock, and begins a request.
-    pub fn admit<E: Engine>(&mut self, engine: &mut E, clock: Duration) {
+    /// Advances a sink over an in-order engine to the time of the clock, and begins a request.
+    pub fn admit(&mut self, sink: &mut Sink, clock: Duration) {
         let elapsed = clock.saturating_sub(self.origin).as_nanos().min(u128::from(u64::MAX / 2));
         self.now = self.now.max(Nanos(elapsed as u64));
-        engine.next_done(self.now);
-        engine.begin();
+        sink.next_done(self.now);
+        sink.begin();
     }
 
     /// Ends the request that was admitted last. Returns the time of the clock at which the modelled
     /// device completes it if no other request arrives before.
-    pub fn done(&self, engine: &mut InOrder) -> Duration {
-        let tok = engine.end();
-        self.origin + Duration::from_nanos(engine.predict(tok).max(self.now).0)
+    pub fn done(&self, sink: &mut Sink) -> Duration {
+        let tok = sink.end();
+        let done = sink.engine::<InOrder>().map_or(self.now, |engine| engine.predict(tok));
+        self.origin + Duration::from_nanos(done.max(self.now).0)
     }
 
     /// Returns the time of the clock at the last admission.
@@ -47,11 +48,11 @@ impl VirtualClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};
+    use frit_core::{Cause, Cmd, MediumKind, Op, UnitId};
     use frit_media::{Device, DramTiming, Hardware, TimingModel};
 
     /// An engine with one unit that takes 100 ns per command.
-    fn engine() -> InOrder {
+    fn engine() -> Sink {
         let model = TimingModel::Dram(DramTiming { latency: Nanos(100), ps_per_byte: 0 });
         let mut hardware = Hardware::new();
         hardware
@@ -63,10 +64,10 @@ mod tests {
                 nand: None,
             })
             .unwrap();
-        InOrder::new(&hardware)
+        Sink::new(InOrder::new(&hardware))
     }
 
-    fn request(t: &mut VirtualClock, e: &mut InOrder, clock: u64) -> u64 {
+    fn request(t: &mut VirtualClock, e: &mut Sink, clock: u64) -> u64 {
         t.admit(e, Duration::from_nanos(clock));
         let (unit, op, cause) = (UnitId(0), Op::DramRead, Cause::Host);
         let tok = e.emit(Cmd { addr: 0, len: 0, hazard: 0, unit, op, cause }, e.start());

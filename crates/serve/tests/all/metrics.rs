@@ -1,7 +1,7 @@
 //! Tests of metrics over HTTP, and of their table in the manual.
 
 use crate::common::volume;
-use frit_core::Hints;
+use frit_core::{Hints, Sink};
 use frit_engine::InOrder;
 use frit_serve::ctl::{ControlTarget, DeviceTarget, VolumeInfo};
 use frit_serve::metrics::{MetricsAddress, MetricsOptions, MetricsServer, Stat};
@@ -27,7 +27,7 @@ fn server_with(more: impl FnOnce(MetricsOptions) -> MetricsOptions) -> (tempfile
     let mut modelled = None;
     let volume = Volume::open_with(&path, &OpenOptions::default(), |hardware| {
         modelled = Some(hardware.clone());
-        InOrder::new(hardware)
+        Sink::new(InOrder::new(hardware))
     });
     let meter = Arc::new(PaceMeter::default());
     let now = Instant::now();

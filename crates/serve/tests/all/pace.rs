@@ -1,7 +1,7 @@
 //! Tests of pacing. Only lower bounds are asserted: a busy machine is late, but never early.
 
 use crate::common::volume;
-use frit_core::Hints;
+use frit_core::{Hints, Sink};
 use frit_engine::InOrder;
 use frit_serve::ctl::{ControlTarget, DeviceTarget, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PacedBackend, Timer};
@@ -21,7 +21,7 @@ fn paced(dir: &Path) -> (Arc<Device>, Arc<PaceMeter>) {
     let mut modelled = None;
     let volume = Volume::open_with(dir, &OpenOptions::default(), |hardware| {
         modelled = Some(hardware.clone());
-        InOrder::new(hardware)
+        Sink::new(InOrder::new(hardware))
     })
     .unwrap();
     let meter = Arc::new(PaceMeter::default());

@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::stores::Stores;
 use crate::tree::Table;
 use frit_compose::sizing::{DeviceSizes, Resizable};
-use frit_core::{BlockDevice, Error, MediumKind, Result, Sink, StackDevice};
+use frit_core::{BlockDevice, Error, MediumKind, Result, StackDevice};
 use frit_layer::cache::policy::PolicyConfig;
 use frit_layer::cache::{Cache, CacheConfig};
 use frit_media::{Disk, DiskConfig, Hardware, Pcm, PcmConfig, Store};
@@ -81,11 +81,11 @@ pub(crate) fn open_pcm<B: Stores>(
 }
 
 /// Opens a disk as the device below a layer.
-pub(crate) fn open_disk<S: Sink, B: Stores>(
+pub(crate) fn open_disk<B: Stores>(
     mut disk: DiskConfig,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn BlockDevice<S>>> {
+) -> Result<Box<dyn BlockDevice>> {
     disk.serial = stores.serial(&disk.name);
     let store = stores.open(&disk.name, disk.store_bytes())?;
     let disk = Disk::new(disk, store, hardware).map_err(|what| Error::Medium { what })?;
@@ -93,13 +93,10 @@ pub(crate) fn open_disk<S: Sink, B: Stores>(
 }
 
 /// Builds the layer over its PCM and the device that it caches.
-pub(crate) fn build<S: Sink + 'static, P: Store + Send + 'static>(
+pub(crate) fn build<P: Store + Send + 'static>(
     config: CacheConfig,
     pcm: Pcm<P>,
-    disk: Box<dyn BlockDevice<S>>,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
-    Ok(Box::new(Cache::<S, P, dyn BlockDevice<S>>::new(config, pcm, disk, None)?))
+    disk: Box<dyn BlockDevice>,
+) -> Result<Box<dyn StackDevice>> {
+    Ok(Box::new(Cache::<P, dyn BlockDevice>::new(config, pcm, disk, None)?))
 }

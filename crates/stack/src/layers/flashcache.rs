@@ -5,7 +5,7 @@ use crate::decode::{decode as decode_as, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
 use frit_compose::sizing::{DeviceSizes, Resizable};
-use frit_core::{BlockDevice, Result, Sink, StackDevice};
+use frit_core::{BlockDevice, Result, StackDevice};
 use frit_layer::flashcache::{Flashcache, FlashcacheConfig};
 
 pub(super) const ABOUT: &str = "a disk behind an ordinary SSD, cached by a set-associative manager with metadata on the \
@@ -50,19 +50,11 @@ impl Resizable for WholeBlocks {
 }
 
 /// Builds the layer over the SSD and the disk.
-pub(crate) fn build<S: Sink + 'static>(
+pub(crate) fn build(
     config: FlashcacheConfig,
-    ssd: Box<dyn BlockDevice<S>>,
-    disk: Box<dyn BlockDevice<S>>,
+    ssd: Box<dyn BlockDevice>,
+    disk: Box<dyn BlockDevice>,
     holds_bytes: bool,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
-    Ok(Box::new(Flashcache::<S, dyn BlockDevice<S>, dyn BlockDevice<S>>::new(
-        config,
-        ssd,
-        disk,
-        holds_bytes,
-    )?))
+) -> Result<Box<dyn StackDevice>> {
+    Ok(Box::new(Flashcache::<dyn BlockDevice, dyn BlockDevice>::new(config, ssd, disk, holds_bytes)?))
 }

@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::stores::Stores;
 use crate::tree::Table;
 use frit_compose::sizing::{DeviceSizes, Resizable};
-use frit_core::{BlockDevice, MediumKind, Result, Sink, StackDevice};
+use frit_core::{BlockDevice, MediumKind, Result, StackDevice};
 use frit_layer::flashtier::{Flashtier, FlashtierConfig};
 use frit_layer::ssc::SscConfig;
 use frit_media::{Hardware, NandConfig};
@@ -67,16 +67,13 @@ impl Resizable for WholeBlocks {
 }
 
 /// Builds the layer over its NAND, whose pages are divided into blocks, and the device that it caches.
-pub(crate) fn build<S: Sink + 'static, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: FlashtierConfig,
     devices: Vec<NandConfig>,
-    disk: Box<dyn BlockDevice<S>>,
+    disk: Box<dyn BlockDevice>,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
-    let ssc = super::ssc::open::<S::Tok, B>(&config.ssc, devices, stores, hardware)?;
-    Ok(Box::new(Flashtier::<S, _, dyn BlockDevice<S>>::new(config, ssc, disk)?))
+) -> Result<Box<dyn StackDevice>> {
+    let ssc = super::ssc::open::<B>(&config.ssc, devices, stores, hardware)?;
+    Ok(Box::new(Flashtier::<_, dyn BlockDevice>::new(config, ssc, disk)?))
 }

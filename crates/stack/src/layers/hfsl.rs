@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, Sink, StackDevice};
+use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
 use frit_media::{
     Dram, DramConfig, Hardware, MediumSpec, Nand, NandArray, NandConfig, NandGeometry, Pcm, PcmConfig,
@@ -72,15 +72,12 @@ pub(crate) struct Media {
 }
 
 /// Builds the layer over its media.
-pub(crate) fn build<S: Sink, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: HfslConfig,
     media: Media,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn StackDevice>> {
     let refused = |what: String| Error::Medium { what };
     let nand = open_nand(media.nand, stores, hardware)?;
     let pcm = match media.pcm {
@@ -91,7 +88,7 @@ where
         }
         None => None,
     };
-    let layer = Hfsl::<S::Tok, B::Store, B::Store>::new(config, nand, pcm)?;
+    let layer = Hfsl::<B::Store, B::Store>::new(config, nand, pcm)?;
     Ok(match media.dram {
         Some(dram) => {
             // The contents of DRAM do not outlive the process, so DRAM has no file.

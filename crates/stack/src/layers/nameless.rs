@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{MediumKind, Result, Sink, StackDevice};
+use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::nameless::{HostFtl, Nameless, NamelessConfig};
 use frit_media::{Hardware, NandConfig};
 
@@ -39,17 +39,14 @@ pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> 
 }
 
 /// Builds the volume over its NAND, whose pages are divided into blocks.
-pub(crate) fn build<S: Sink + 'static, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: NamelessConfig,
     devices: Vec<NandConfig>,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn StackDevice>> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.divide(nand), stores, hardware)?;
-    Ok(Box::new(Nameless::<S, HostFtl<S::Tok, B::Store>>::over_nand(config, nand)?))
+    Ok(Box::new(Nameless::<HostFtl<B::Store>>::over_nand(config, nand)?))
 }
 
 /// Returns the overrides with which the layer offers `bytes`: its capacity, and as many blocks in every

@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{MediumKind, Result, Sink, StackDevice};
+use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::nameless::{HostFtl, NamelessConfig};
 use frit_layer::{NamelessBlock, NamelessBlockConfig};
 use frit_media::{Hardware, NandConfig};
@@ -50,17 +50,14 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<NamelessBlockConfig>
 }
 
 /// Builds the device over its NAND, whose pages are divided into blocks.
-pub(crate) fn build<S: Sink + 'static, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: NamelessBlockConfig,
     devices: Vec<NandConfig>,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn StackDevice>> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.device.divide(nand), stores, hardware)?;
-    Ok(Box::new(NamelessBlock::<S, HostFtl<S::Tok, B::Store>>::over_nand(config, nand)?))
+    Ok(Box::new(NamelessBlock::<HostFtl<B::Store>>::over_nand(config, nand)?))
 }
 
 /// Number of times that NAND is made larger because it does not hold the virtual address space.

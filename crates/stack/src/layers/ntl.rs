@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, Sink, StackDevice};
+use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, StackDevice};
 use frit_layer::ntl::{Ntl, NtlConfig};
 use frit_media::{Hardware, MediumSpec, Pcm, PcmConfig};
 use frit_wear::WearKeys;
@@ -46,19 +46,16 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<NtlConfig> {
 }
 
 /// Builds the layer over its memory.
-pub(crate) fn build<S: Sink, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: NtlConfig,
     mut pcm: PcmConfig,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn StackDevice>> {
     pcm.serial = stores.serial(&pcm.name);
     let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
     let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(|what| Error::Medium { what })?;
-    Ok(Box::new(Ntl::<S::Tok, B::Store>::new(config, pcm)?))
+    Ok(Box::new(Ntl::<B::Store>::new(config, pcm)?))
 }
 
 /// Sizes of memory chips are multiples of this, which all refresh and interleave units of the

@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{MediumKind, Result, Sink, StackDevice};
+use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::ssc::{Ssc, SscConfig};
 use frit_layer::{SscBlock, SscBlockConfig};
 use frit_media::{Hardware, NandConfig};
@@ -35,26 +35,23 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<SscBlockConfig> {
 }
 
 /// Builds the layer over its NAND, whose pages are divided into blocks.
-pub(crate) fn build<S: Sink + 'static, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: SscBlockConfig,
     devices: Vec<NandConfig>,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn StackDevice>> {
     let ssc = open(&config.ssc, devices, stores, hardware)?;
-    Ok(Box::new(SscBlock::<S, Ssc<S::Tok, B::Store>>::new(config, ssc)?))
+    Ok(Box::new(SscBlock::<Ssc<B::Store>>::new(config, ssc)?))
 }
 
 /// Creates the cache over its NAND.
-pub(super) fn open<T: frit_core::Token, B: Stores>(
+pub(super) fn open<B: Stores>(
     config: &SscConfig,
     devices: Vec<NandConfig>,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Ssc<T, B::Store>> {
+) -> Result<Ssc<B::Store>> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.divide(nand), stores, hardware)?;
     Ssc::new(config.clone(), nand)
 }

@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{MediumKind, Result, Sink, StackDevice};
+use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::{Zns, ZnsConfig};
 use frit_media::{Hardware, NandConfig};
 
@@ -35,17 +35,14 @@ pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> 
 }
 
 /// Builds the device over its NAND, whose pages are divided into logical blocks.
-pub(crate) fn build<S: Sink + 'static, B: Stores>(
+pub(crate) fn build<B: Stores>(
     config: ZnsConfig,
     devices: Vec<NandConfig>,
     stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+) -> Result<Box<dyn StackDevice>> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.divide(nand), stores, hardware)?;
-    Ok(Box::new(Zns::<S::Tok, B::Store>::new(config, nand)?))
+    Ok(Box::new(Zns::<B::Store>::new(config, nand)?))
 }
 
 /// Returns the overrides with which the layer offers `bytes`: its capacity, which is rounded up to whole

@@ -75,7 +75,7 @@ fn a_list_of_one_name_is_the_name() {
 
 #[test]
 fn an_array_has_the_space_and_the_units_of_all_its_media() {
-    let sectors = |text: &str| parse(text).build_untimed(&Bytes::None).unwrap().layer.info().sectors;
+    let sectors = |text: &str| parse(text).build(&Bytes::None).unwrap().layer.info().sectors;
     let one = |chips| {
         let chips = format!("chips_per_channel = {chips}");
         sectors(&with("\"a\"").replacen("chips_per_channel = 1", &chips, 1))

@@ -1,6 +1,6 @@
 //! Every stack that comes with frit is valid, can be built, and serves requests.
 
-use frit_core::{Hints, ReadTarget, Sector, StackDevice, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, Sink, StackDevice, WriteData};
 use frit_stack::{Bytes, Stack, builtins};
 
 #[test]
@@ -9,11 +9,11 @@ fn builtin_stacks_build_and_serve() {
         let stack = Stack::builtin(b.name, &[]).unwrap_or_else(|e| panic!("{}: {e}", b.name));
         assert!(stack.warnings().is_empty(), "{}: {:?}", b.name, stack.warnings());
         assert!(!stack.about().is_empty(), "{} says what it is", b.name);
-        let mut built = stack.build_untimed(&Bytes::Memory).unwrap_or_else(|e| panic!("{}: {e}", b.name));
+        let mut built = stack.build(&Bytes::Memory).unwrap_or_else(|e| panic!("{}: {e}", b.name));
         let info = built.layer.info();
         assert_eq!(info.name, stack.layer().kind.name());
         let last = Sector(info.sectors - 64);
-        let mut sink = UntimedSink::new();
+        let mut sink = Sink::untimed();
         if built.layer.zone_access().is_some() {
             serves_zones(built.layer.as_mut(), b.name);
             continue;
@@ -43,9 +43,9 @@ fn builtin_stacks_build_and_serve() {
 fn the_stack_of_the_halo_paper_caches_two_gigabytes_and_ours_is_durable() {
     for (name, life) in [("halo-paper", "sfc"), ("halo-ours", "round-robin")] {
         let stack = Stack::builtin(name, &[]).unwrap();
-        let mut built = stack.build_untimed(&Bytes::None).unwrap();
+        let mut built = stack.build(&Bytes::None).unwrap();
         let mut view = frit_core::StackView::default();
-        built.layer.write(&mut UntimedSink::new(), Sector(0), WriteData::Len(4096), Hints::NONE).unwrap();
+        built.layer.write(&mut Sink::untimed(), Sector(0), WriteData::Len(4096), Hints::NONE).unwrap();
         built.layer.visible(&mut view);
         let slots = view.metric("cache_slots").unwrap();
         assert!(slots > 0.99 * 524_288.0 && slots < 1.01 * 524_288.0, "{name}: {slots}");
@@ -55,8 +55,8 @@ fn the_stack_of_the_halo_paper_caches_two_gigabytes_and_ours_is_durable() {
 }
 
 /// Writes the first and the last zone in order, reads them, and resets them.
-fn serves_zones(layer: &mut dyn StackDevice<UntimedSink>, name: &str) {
-    let mut sink = UntimedSink::new();
+fn serves_zones(layer: &mut dyn StackDevice, name: &str) {
+    let mut sink = Sink::untimed();
     let info = layer.zone_access().unwrap().zoned_info();
     let block = info.block_bytes as usize;
     for zone in [0, info.zones - 1] {

@@ -31,7 +31,7 @@ fn stacks_and_profiles_in_the_manual_are_good() {
         match info {
             "toml" => {
                 let stack = Stack::parse("docs", text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
-                stack.build_untimed(&Bytes::None).unwrap_or_else(|e| panic!("{e}\n{text}"));
+                stack.build(&Bytes::None).unwrap_or_else(|e| panic!("{e}\n{text}"));
                 stacks += 1;
             }
             "toml profile" => {

@@ -38,7 +38,7 @@ pub(crate) fn told(e: &StackError) -> Vec<String> {
 
 fn refused(text: &str, sets: &[&str]) -> Vec<String> {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let outcome = Stack::parse("t", text, &sets).and_then(|s| s.build_untimed(&Bytes::None));
+    let outcome = Stack::parse("t", text, &sets).and_then(|s| s.build(&Bytes::None));
     match outcome {
         Ok(_) => panic!("accepted: {text} {sets:?}"),
         Err(e) => told(&e),
@@ -53,7 +53,7 @@ fn with(from: &str, to: &str) -> String {
 
 #[test]
 fn the_stack_that_the_cases_start_from_is_good() {
-    Stack::parse("t", GOOD, &[]).unwrap().build_untimed(&Bytes::None).unwrap();
+    Stack::parse("t", GOOD, &[]).unwrap().build(&Bytes::None).unwrap();
 }
 
 /// Checks that each text is refused with the given messages.
@@ -339,7 +339,7 @@ fn a_missing_file_and_an_unknown_name_are_told() {
 /// Returns the error of a built-in stack with overrides under which it cannot be built.
 fn told_of(stack: &str, sets: &[&str]) -> String {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let e = Stack::builtin(stack, &sets).and_then(|s| s.build_untimed(&Bytes::None)).err().unwrap();
+    let e = Stack::builtin(stack, &sets).and_then(|s| s.build(&Bytes::None)).err().unwrap();
     told(&e).concat()
 }
 

@@ -1,8 +1,8 @@
 //! Object stores of a stack: their keys, and their opening over stores of the caller.
 
 use crate::errors::told;
-use frit_core::{Cause, ObjectId, Op, ReadTarget, StackView, UntimedSink, WriteData};
-use frit_engine::{Engine, InOrder};
+use frit_core::{Cause, ObjectId, Op, ReadTarget, Sink, StackView, Tok, WriteData};
+use frit_engine::InOrder;
 use frit_stack::{Bytes, Stack};
 
 const STACK: &str = r#"[media.disk]
@@ -30,38 +30,39 @@ fn an_object_store_opens_over_memory_and_files() {
     let stack = stack(STACK).unwrap();
     let dir = tempfile::tempdir().unwrap();
     for bytes in [Bytes::Memory, Bytes::files(dir.path())] {
-        let sink = &mut UntimedSink::new();
-        let (mut d, hw) = stack.open_objects::<UntimedSink>("remote", &bytes).unwrap();
+        let sink = &mut Sink::untimed();
+        let (mut d, hw) = stack.open_objects("remote", &bytes).unwrap();
         assert_eq!((d.object_bytes(), d.objects(), hw.units(), hw.channels()), (64 << 10, 10, 15, 1));
         assert_eq!(d.claim(sink, 0).unwrap(), 1);
-        d.put(sink, id(4), WriteData::Bytes(&[7; 5000]), Cause::Host, ()).unwrap();
-        d.flush(sink, Cause::Host, ()).unwrap();
+        d.put(sink, id(4), WriteData::Bytes(&[7; 5000]), Cause::Host, Tok::DONE).unwrap();
+        d.flush(sink, Cause::Host, Tok::DONE).unwrap();
         let mut into = [0; 10];
-        d.get(sink, id(4), 4990, ReadTarget::Bytes(&mut into), Cause::Host, ()).unwrap();
+        d.get(sink, id(4), 4990, ReadTarget::Bytes(&mut into), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(into, [7; 10]);
     }
-    let (mut d, _) = stack.open_objects::<UntimedSink>("remote", &Bytes::files(dir.path())).unwrap();
-    assert_eq!(d.list(&mut UntimedSink::new()).unwrap(), [(id(4), 5000)]);
-    let e = stack.open_objects::<UntimedSink>("disk", &Bytes::Memory).err().unwrap();
+    let (mut d, _) = stack.open_objects("remote", &Bytes::files(dir.path())).unwrap();
+    assert_eq!(d.list(&mut Sink::untimed()).unwrap(), [(id(4), 5000)]);
+    let e = stack.open_objects("disk", &Bytes::Memory).err().unwrap();
     assert!(e.to_string().contains("not the name of an object store"), "{e}");
 }
 
 #[test]
 fn requests_take_idle_connections_in_virtual_time() {
     let stack = stack(STACK).unwrap();
-    let hw = stack.open_objects::<InOrder>("remote", &Bytes::None).unwrap().1;
+    let hw = stack.open_objects("remote", &Bytes::None).unwrap().1;
     let (mut d, sink) =
-        (stack.open_objects::<InOrder>("remote", &Bytes::None).unwrap().0, &mut InOrder::new(&hw));
+        (stack.open_objects("remote", &Bytes::None).unwrap().0, &mut Sink::new(InOrder::new(&hw)));
     d.claim(sink, 0).unwrap();
     while sink.next_done(frit_core::Nanos::MAX).is_some() {}
-    let begin = frit_core::Sink::now(sink);
+    let begin = sink.now();
     // A list of 30 ms, a put of 60 ms and 64 bytes, and a flush of 30 ms.
     assert_eq!(begin.0 / 1_000, 120_000);
     let toks: Vec<_> = (0..10)
         .map(|n| d.put(sink, id(n), WriteData::Len(65536), Cause::Host, Default::default()).unwrap())
         .collect();
     // 65536 bytes take 0.75 ms on a connection, and 52 us on the link, which they use in turn.
-    let ends: Vec<u64> = toks.into_iter().map(|t| (sink.predict(t) - begin).0 / 1_000).collect();
+    let engine: &InOrder = sink.engine().unwrap();
+    let ends: Vec<u64> = toks.into_iter().map(|t| (engine.predict(t) - begin).0 / 1_000).collect();
     let expected: Vec<u64> = (0..10).map(|k| 60_000 + 749 + (k * 52_429) / 1000).collect();
     assert_eq!(ends, expected);
     let mut view = StackView::default();

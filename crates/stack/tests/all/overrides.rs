@@ -1,6 +1,6 @@
 //! Effect of overrides, identity of a stack, and persistence of bytes in files across builds.
 
-use frit_core::{Hints, ReadTarget, Sector, StackView, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, Sink, StackView, WriteData};
 use frit_media::FileAccess;
 use frit_stack::layers::{LayerConfig, LayerKind};
 use frit_stack::{Bytes, EngineKind, Stack};
@@ -96,7 +96,7 @@ fn parameters_of_a_layer_reach_it() {
     let stack = small(&["SSW=512", "gc=cost-benefit", "capacity=100M"]);
     let LayerConfig::Hfsl(config) = &stack.layer().config else { panic!("another layer") };
     assert_eq!((config.ssw, config.gc.as_str()), (512, "cost-benefit"));
-    let mut built = stack.build_untimed(&Bytes::None).unwrap();
+    let mut built = stack.build(&Bytes::None).unwrap();
     assert_eq!(built.layer.info().sectors, 100 << 11);
     assert_eq!(built.layer.params().get("SSW").unwrap(), "512");
 }
@@ -121,20 +121,20 @@ fn bytes_in_files_are_there_again_after_a_halt() {
     let bytes = Bytes::files(dir.path().join("volume"));
     let data = vec![0xA5; 4096];
     let stack = small(&[]);
-    let mut built = stack.build_untimed(&bytes).unwrap();
-    built.layer.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
-    let busy = stack.build_untimed(&bytes).unwrap_err().to_string();
+    let mut built = stack.build(&bytes).unwrap();
+    built.layer.write(&mut Sink::untimed(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    let busy = stack.build(&bytes).unwrap_err().to_string();
     assert!(busy.contains("another program uses the backing file"), "{busy}");
-    built.layer.halt(&mut UntimedSink::new()).unwrap();
+    built.layer.halt(&mut Sink::untimed()).unwrap();
     drop(built);
-    let mut built = stack.build_untimed(&bytes).unwrap();
-    built.layer.boot(&mut UntimedSink::new()).unwrap();
+    let mut built = stack.build(&bytes).unwrap();
+    built.layer.boot(&mut Sink::untimed()).unwrap();
     let mut back = vec![0; 4096];
-    built.layer.read(&mut UntimedSink::new(), Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+    built.layer.read(&mut Sink::untimed(), Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back == data);
     drop(built);
     // Files created for another geometry are refused.
-    let other = small(&["blocks_per_plane=128"]).build_untimed(&bytes).unwrap_err().to_string();
+    let other = small(&["blocks_per_plane=128"]).build(&bytes).unwrap_err().to_string();
     assert!(other.contains("another geometry"), "{other}");
 }
 
@@ -171,8 +171,8 @@ fn a_dram_medium_buffers_what_is_read_from_nand() {
     "#;
     let stack = Stack::parse("t", text, &[]).unwrap();
     assert!(stack.warnings().is_empty());
-    let mut built = stack.build_untimed(&Bytes::Memory).unwrap();
-    let (sink, at) = (&mut UntimedSink::new(), Sector(8));
+    let mut built = stack.build(&Bytes::Memory).unwrap();
+    let (sink, at) = (&mut Sink::untimed(), Sector(8));
     built.layer.write(sink, at, WriteData::Bytes(&[5; 4096]), Hints::NONE).unwrap();
     for _ in 0..3 {
         let mut got = [0; 4096];
@@ -192,7 +192,7 @@ fn the_path_of_a_medium_is_for_volumes_and_no_part_of_the_identity() {
     assert_eq!(path("nand").unwrap().to_str(), Some("/dev/nvme0n1"));
     assert_eq!(path("pcm").unwrap().to_str(), Some("pmem/pcm.bin"));
     assert!(small(&[]).media().iter().all(|m| m.path.is_none()));
-    stack.build_untimed(&Bytes::None).unwrap();
+    stack.build(&Bytes::None).unwrap();
     for bad in ["nand.path=7", "nand.path=\"\""] {
         let e = Stack::builtin("hfsl-small", &[bad.to_owned()]).unwrap_err();
         assert!(

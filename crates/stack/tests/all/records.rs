@@ -1,8 +1,6 @@
 //! Recordings: what a sink receives, and a sink that fails.
 
-use frit_core::{
-    Hints, Nanos, ReadTarget, Sector, StackDevice, StackView, TrafficKind, UntimedSink, WriteData,
-};
+use frit_core::{Hints, Nanos, ReadTarget, Sector, Sink, StackDevice, StackView, TrafficKind, WriteData};
 use frit_stack::record::{ReceivedRequest, RequestSink};
 use frit_stack::{Bytes, Stack};
 use std::sync::{Arc, Mutex};
@@ -28,8 +26,8 @@ impl RequestSink for Room {
 }
 
 /// One request of each kind.
-fn requests(layer: &mut dyn StackDevice<UntimedSink>) {
-    let (mut sink, mut sector) = (UntimedSink::new(), [0; 512]);
+fn requests(layer: &mut dyn StackDevice) {
+    let (mut sink, mut sector) = (Sink::untimed(), [0; 512]);
     layer.write(&mut sink, Sector(8), WriteData::Bytes(&[7; 4096]), Hints::NONE).unwrap();
     layer.read(&mut sink, Sector(9), ReadTarget::Bytes(&mut sector), Hints::NONE).unwrap();
     assert_eq!(sector, [7; 512]);
@@ -37,7 +35,7 @@ fn requests(layer: &mut dyn StackDevice<UntimedSink>) {
     layer.flush(&mut sink).unwrap();
 }
 
-fn metrics(layer: &dyn StackDevice<UntimedSink>) -> [f64; 2] {
+fn metrics(layer: &dyn StackDevice) -> [f64; 2] {
     let mut view = StackView::default();
     layer.visible(&mut view);
     ["recorded_requests", "unrecorded_requests"].map(|name| view.metric(name).unwrap())
@@ -46,7 +44,7 @@ fn metrics(layer: &dyn StackDevice<UntimedSink>) -> [f64; 2] {
 #[test]
 fn a_sink_receives_the_requests_until_the_limit_or_a_failure() {
     for (most, recorded) in [(100, 6), (5, 5)] {
-        let mut built = Stack::parse("t", STACK, &[]).unwrap().build_untimed(&Bytes::Memory).unwrap();
+        let mut built = Stack::parse("t", STACK, &[]).unwrap().build(&Bytes::Memory).unwrap();
         let layer = &mut *built.layer;
         let [port] = &built.records[..] else { panic!("{:?}", built.records) };
         assert_eq!(port.file(), "x.csv");

@@ -2,7 +2,7 @@
 //! the summary and the identity of a tree have all of its layers.
 
 use crate::errors::told_as;
-use frit_core::{Hints, ReadTarget, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, Sink, WriteData};
 use frit_stack::{Bytes, Stack};
 
 /// Two flash devices, a memory and a disk.
@@ -155,8 +155,8 @@ fn metadata_reach_layers_whose_media_store_no_bytes() {
     let mirror = "[top]\nkind = \"mirror\"\ndevices = [\"a\", \"fused\", \"cached\"]\n";
     for over in ["", "[over]\nkind = \"thin\"\ndevice = \"top\"\nsize = \"8M\"\n"] {
         let text = tree(&format!("{pcm}{fused}{cached}{mirror}{over}"));
-        let mut built = Stack::parse("t", &text, &[]).unwrap().build_untimed(&Bytes::None).unwrap();
-        let mut sink = UntimedSink::new();
+        let mut built = Stack::parse("t", &text, &[]).unwrap().build(&Bytes::None).unwrap();
+        let mut sink = Sink::untimed();
         for at in 0..200 {
             let at = Sector(at * 37 % 8192);
             built.layer.write(&mut sink, at, WriteData::Len(512), Hints::NONE).unwrap();
@@ -195,7 +195,7 @@ fn the_identity_of_a_tree_is_a_file_of_the_same_tree() {
 #[test]
 fn parameters_have_paths_and_change_in_their_layer() {
     let stack = Stack::parse("t", &tree(HALO), &[]).unwrap();
-    let mut built = stack.build_untimed(&Bytes::Memory).unwrap();
+    let mut built = stack.build(&Bytes::Memory).unwrap();
     let params = built.layer.params();
     assert_eq!(params.get("far.read_us").unwrap(), "5");
     params.set("far.read_us", "7").unwrap();

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::block::access_log::AccessLog;
     use crate::block::command_set::CommandSet;
-    use crate::block::recording_sink::RecordingSink;
+    use crate::block::recording_sink::{recorded, recording_sink, start_recording};
     use crate::block::target::MediumShape;
     use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};
     use std::sync::Arc;
@@ -283,12 +283,12 @@ mod tests {
     #[test]
     fn a_torn_program_damages_the_medium_that_executes_it() {
         let access_log = Arc::new(AccessLog::default());
-        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
-        sink.start_recording();
+        let mut sink = recording_sink(access_log.clone(), None, 0..0);
+        start_recording(&mut sink);
         let start = Sink::start(&sink);
         let (op, cause) = (Op::NandProgram, Cause::Host);
         sink.emit(Cmd { addr: 1, len: 512, hazard: 0, unit: UnitId(1), op, cause }, start);
-        let graph = Graph::new(&sink.finish(), access_log.take(), &[shape(0), shape(1)]);
+        let graph = Graph::new(&recorded(sink), access_log.take(), &[shape(0), shape(1)]);
         let media = [0, 1].map(|number| SharedMedium::new(TortureMedium::new(number, Some(LAYOUT))));
         for medium in &media {
             drop(medium.open(LAYOUT.states_at()));
@@ -305,14 +305,14 @@ mod tests {
     fn a_torn_program_of_several_pages_tears_each_in_its_own_way() {
         const UNITS: NandLayout = NandLayout { program_pages: 4, pages_per_block: 4, ..LAYOUT };
         let access_log = Arc::new(AccessLog::default());
-        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
-        sink.start_recording();
+        let mut sink = recording_sink(access_log.clone(), None, 0..0);
+        start_recording(&mut sink);
         let start = Sink::start(&sink);
         let (op, cause) = (Op::NandProgram, Cause::Host);
         sink.emit(Cmd { addr: 0, len: 2048, hazard: 0, unit: UnitId(0), op, cause }, start);
         access_log.write(0, 0, &[9; 2048]);
         let graph =
-            Graph::new(&sink.finish(), access_log.take(), &[MediumShape { nand: Some(UNITS), ..shape(0) }]);
+            Graph::new(&recorded(sink), access_log.take(), &[MediumShape { nand: Some(UNITS), ..shape(0) }]);
         let medium = SharedMedium::new(TortureMedium::new(0, Some(UNITS)));
         drop(medium.open(UNITS.states_at()));
         let media = [medium];

@@ -13,9 +13,7 @@ use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{
     ClientRequest, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
 };
-use frit_core::{
-    CheckScope, CrashKind, DurabilityPoint, Hints, ReadTarget, Sector, StackDevice, UntimedSink,
-};
+use frit_core::{CheckScope, CrashKind, DurabilityPoint, Hints, ReadTarget, Sector, Sink, StackDevice};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -51,16 +49,13 @@ enum WrongDataRule {
 type ReadBlocks = Vec<Option<Versions>>;
 
 /// Reads each block with a request of its own.
-fn read_each(
-    layer: &mut dyn StackDevice<UntimedSink>,
-    blocks: usize,
-) -> Result<(ReadBlocks, bool), Violation> {
+fn read_each(layer: &mut dyn StackDevice, blocks: usize) -> Result<(ReadBlocks, bool), Violation> {
     let mut got = Vec::with_capacity(blocks);
     let mut bytes = [0u8; BLOCK];
     let mut errors = false;
     for b in 0..blocks {
         let first = (b * PER_BLOCK) as u64;
-        match layer.read(&mut UntimedSink::new(), Sector(first), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
+        match layer.read(&mut Sink::untimed(), Sector(first), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
             Err(e @ frit_core::Error::Rule { .. }) => {
                 return Err(Violation::error(Oracle::Rule, "reading", &e));
             }
@@ -84,7 +79,7 @@ fn read_each(
 
 /// Verifies that extents reported as holes read as zeros: a program that copies a volume by its
 /// extents leaves them out.
-fn holes_are_zeros(layer: &mut dyn StackDevice<UntimedSink>) -> Result<(), Violation> {
+fn holes_are_zeros(layer: &mut dyn StackDevice) -> Result<(), Violation> {
     let sectors = layer.info().sectors;
     let (mut holes, mut at) = (Vec::new(), 0);
     let told = layer.extents(Sector(0), sectors, &mut |e| {
@@ -100,8 +95,7 @@ fn holes_are_zeros(layer: &mut dyn StackDevice<UntimedSink>) -> Result<(), Viola
     for hole in holes {
         for first in hole.clone().step_by(PER_BLOCK) {
             let part = &mut bytes[..(hole.end - first).min(PER_BLOCK as u64) as usize * SECTOR];
-            let read =
-                layer.read(&mut UntimedSink::new(), Sector(first), ReadTarget::Bytes(part), Hints::NONE);
+            let read = layer.read(&mut Sink::untimed(), Sector(first), ReadTarget::Bytes(part), Hints::NONE);
             let what = match read {
                 Err(e) => format!("sector {first} is reported as a hole, and reading it fails: {e}"),
                 Ok(()) if part.iter().any(|&b| b != 0) => {
@@ -213,7 +207,7 @@ impl WorkItem<'_> {
         stores.iter().for_each(|s| s.lock().volatile = over_files);
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
         let mut layer = target.build(&stores).map_err(failed("opening"))?;
-        layer.format(&mut UntimedSink::new()).map_err(failed("format"))?;
+        layer.format(&mut Sink::untimed()).map_err(failed("format"))?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
         let mut requests = fill_requests(blocks);
@@ -224,18 +218,18 @@ impl WorkItem<'_> {
             if i == requests.len() / 2 {
                 earlier = stores.iter().map(|s| s.lock().bytes().to_vec()).collect();
             }
-            clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, 0).map_err(|f| plain(f, r))?;
+            clients.perform(layer.as_mut(), &mut Sink::untimed(), r, 0).map_err(|f| plain(f, r))?;
         }
         let halted = rng.random_bool(0.5);
         let mut last_flush_missed = vec![false; stores.len()];
         if halted {
-            layer.halt(&mut UntimedSink::new()).map_err(failed("halt"))?;
+            layer.halt(&mut Sink::untimed()).map_err(failed("halt"))?;
         } else {
             // A record written shortly before a crash looks torn when it is damaged. After a flush
             // it does not; in an FTL, after the flush that follows.
-            layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            layer.flush(&mut Sink::untimed()).map_err(failed("flush"))?;
             let before: Vec<_> = stores.iter().map(|s| s.lock().bytes().to_vec()).collect();
-            layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            layer.flush(&mut Sink::untimed()).map_err(failed("flush"))?;
             for (i, medium) in target.media().iter().enumerate() {
                 let by_records = medium.nand.is_some_and(|nand| nand.record_copies > 1);
                 last_flush_missed[i] = by_records && !medium.of_top && stores[i].lock().bytes() == before[i];
@@ -260,7 +254,7 @@ impl WorkItem<'_> {
     ) -> Result<(DamageReports, Option<ReadBlocks>), Violation> {
         let error = DamageReports { error: true, found: false };
         let Ok(mut layer) = self.subject_of(still).build(&still.stores) else { return Ok((error, None)) };
-        let recovery = match layer.recover(&mut UntimedSink::new(), still.stop) {
+        let recovery = match layer.recover(&mut Sink::untimed(), still.stop) {
             Ok(r) => r,
             Err(e @ frit_core::Error::Rule { .. }) => {
                 return Err(Violation::error(Oracle::Rule, "recovery", &e));
@@ -269,7 +263,7 @@ impl WorkItem<'_> {
         };
         let mut found = recovery.lost_any();
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        let checked = layer.check(&mut UntimedSink::new(), scope, &mut |_| found = true);
+        let checked = layer.check(&mut Sink::untimed(), scope, &mut |_| found = true);
         let layered = self.target.is_layered();
         let (got, errors) = read_each(layer.as_mut(), still.blocks)?;
         holes_are_zeros(layer.as_mut())?;
@@ -390,14 +384,14 @@ impl WorkItem<'_> {
                 .build(&still.stores)
                 .map_err(|e| Violation::error(Oracle::Recovers, "opening", &e))?;
             layer
-                .recover(&mut UntimedSink::new(), still.stop)
+                .recover(&mut Sink::untimed(), still.stop)
                 .map_err(|e| Violation::error(Oracle::Recovers, "recovery", &e))?;
             still.stores[medium].lock().fault = Some(fault);
             let mix = WorkloadMix { requests: 6, clients: 1, hot_blocks: 0, most_sectors: 8, discards: 20 };
             let requests = mix.requests(rng, still.blocks as u64);
             let mut flushed = 0;
             for (i, r) in requests.iter().enumerate() {
-                match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32) {
+                match clients.perform(layer.as_mut(), &mut Sink::untimed(), r, i as u32) {
                     Ok(()) => {
                         lasted.add(i);
                         if r.kind.makes_certain() {
@@ -418,8 +412,8 @@ impl WorkItem<'_> {
             // Only this check finds a lost map entry of a discard, or of a write over a discard:
             // after a restart no other record names the page.
             let scope = CheckScope { data: false, ..CheckScope::default() };
-            error |= layer.check(&mut UntimedSink::new(), scope, &mut |_| open_found = true).is_err();
-            let halted = layer.halt(&mut UntimedSink::new());
+            error |= layer.check(&mut Sink::untimed(), scope, &mut |_| open_found = true).is_err();
+            let halted = layer.halt(&mut Sink::untimed());
             error |= halted.is_err();
             // A request that failed leaves each sector old or new (docs/reference/composition.md, failure): the
             // pages before one that could not be read are written.

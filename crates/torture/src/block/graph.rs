@@ -408,7 +408,7 @@ mod tests {
     use crate::block::access_log::AccessLog;
     use crate::block::medium::{SharedMedium, TortureMedium};
     use crate::block::nand_layout::NandLayout;
-    use crate::block::recording_sink::RecordingSink;
+    use crate::block::recording_sink::{recorded, recording_sink, start_recording};
     use frit_core::{Sink, UnitId};
     use std::sync::Arc;
 
@@ -433,8 +433,8 @@ mod tests {
     #[test]
     fn fences_make_certain_what_they_wait_for_and_reads_hand_on() {
         let access_log = Arc::new(AccessLog::default());
-        let mut t = RecordingSink::new(access_log.clone(), None, 0..0);
-        t.start_recording();
+        let mut t = recording_sink(access_log.clone(), None, 0..0);
+        start_recording(&mut t);
         t.begin();
         let a = t.emit(cmd(Op::PcmWrite, 0, 64, 0), Sink::start(&t));
         access_log.write(0, 0, &[1; 64]);
@@ -447,7 +447,7 @@ mod tests {
         let f = t.emit(cmd(Op::PcmFence, 0, 0, 0), both);
         t.ack(f);
         t.end();
-        let g = Graph::new(&t.finish(), access_log.take(), &[shape(0..2)]);
+        let g = Graph::new(&recorded(t), access_log.take(), &[shape(0..2)]);
         assert_eq!(g.len(), 4);
         assert!(g.nodes[1].before.has(0), "through the read");
         assert_eq!(g.nodes[1].pieces, [WrittenRange { medium: 0, at: 70, from: 64, len: 20 }]);
@@ -461,8 +461,8 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_read_of_nand_waits_for_the_programs_of_its_block() {
-        let mut t = RecordingSink::new(Arc::new(AccessLog::default()), None, 0..0);
-        t.start_recording();
+        let mut t = recording_sink(Arc::new(AccessLog::default()), None, 0..0);
+        start_recording(&mut t);
         let start = Sink::start(&t);
         let of_block = |op, hazard, unit| Cmd { hazard, ..cmd(op, 0, 4096, unit) };
         let first = t.emit(of_block(Op::NandErase, 3, 0), start);
@@ -474,7 +474,7 @@ mod tests {
         t.emit(of_block(Op::NandProgram, 3, 0), start);
         t.emit(of_block(Op::NandProgram, 7, 1), rest);
         t.emit(of_block(Op::NandProgram, 8, 1), buffer);
-        let g = Graph::new(&t.finish(), AccessRecords::default(), &[shape(0..2)]);
+        let g = Graph::new(&recorded(t), AccessRecords::default(), &[shape(0..2)]);
         let before = |n: usize| g.nodes[n].before.iter().collect::<Vec<_>>();
         assert_eq!(before(4), [0, 1], "the erase and the program of the block, and nothing after the read");
         assert!(before(5).is_empty(), "a read out of a buffer in DRAM");
@@ -487,8 +487,8 @@ mod tests {
         let access_log = Arc::new(AccessLog::default());
         let medium = SharedMedium::new(TortureMedium::new(0, Some(LAYOUT)));
         medium.lock().access_log = Some(access_log.clone());
-        let mut t = RecordingSink::new(access_log.clone(), None, 0..0);
-        t.start_recording();
+        let mut t = recording_sink(access_log.clone(), None, 0..0);
+        start_recording(&mut t);
         let start = Sink::start(&t);
         let of_block = |op, hazard| Cmd { hazard, ..cmd(op, 0, 512, 0) };
         let read = |page: u64| medium.open(8192).read(page * 512, &mut [0; 512]).unwrap();
@@ -503,7 +503,7 @@ mod tests {
         let copied = t.emit(of_block(Op::NandCopyback, 3), start);
         t.emit(of_block(Op::NandErase, 5), copied);
         let shape = MediumShape { nand: Some(LAYOUT), ..shape(0..1) };
-        let g = Graph::new(&t.finish(), access_log.take(), &[shape]);
+        let g = Graph::new(&recorded(t), access_log.take(), &[shape]);
         let before = |n: usize| g.nodes[n].before.iter().collect::<Vec<_>>();
         assert_eq!(before(4), [0], "the program of its source, and no other");
         assert_eq!(before(5), [0, 4]);
@@ -512,13 +512,13 @@ mod tests {
     #[test]
     fn a_write_over_two_channels_is_shared_by_address() {
         let access_log = Arc::new(AccessLog::default());
-        let mut t = RecordingSink::new(access_log.clone(), None, 0..0);
-        t.start_recording();
+        let mut t = recording_sink(access_log.clone(), None, 0..0);
+        start_recording(&mut t);
         let s = Sink::start(&t);
         t.emit(cmd(Op::PcmWrite, 448, 64, 0), s);
         t.emit(cmd(Op::PcmWrite, 512, 64, 1), s);
         access_log.write(0, 500, &[7; 40]);
-        let g = Graph::new(&t.finish(), access_log.take(), &[shape(0..2)]);
+        let g = Graph::new(&recorded(t), access_log.take(), &[shape(0..2)]);
         let of = |n: usize| g.nodes[n].pieces.iter().map(|p| (p.at, p.len)).collect::<Vec<_>>();
         assert_eq!((of(0), of(1)), (vec![(500, 12)], vec![(512, 28)]));
         assert!(g.early.is_empty());

@@ -13,7 +13,7 @@
 use crate::block::command_set::CommandSet;
 use crate::block::mirror_sources::MirrorSources;
 use crate::block::self_describing::{PER_BLOCK, Versions};
-use frit_core::{Sink, StackDevice};
+use frit_core::StackDevice;
 use std::sync::Arc;
 
 /// Change of a block by a request.
@@ -72,7 +72,7 @@ impl History {
 
     /// Returns the sides from which the mirrors of a layer are read, if the history depends on them.
     #[must_use]
-    pub fn sources_now<S: Sink>(&self, layer: &dyn StackDevice<S>) -> MirrorSources {
+    pub fn sources_now(&self, layer: &dyn StackDevice) -> MirrorSources {
         self.before.as_ref().map_or_else(MirrorSources::default, |_| MirrorSources::now(layer))
     }
 

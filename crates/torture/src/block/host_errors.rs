@@ -15,7 +15,7 @@ use crate::block::workload::{
     ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
 };
 use frit_core::{
-    CrashKind, DurabilityPoint, Error, Hints, MediumKind, ReadTarget, Sector, StackDevice, UntimedSink,
+    CrashKind, DurabilityPoint, Error, Hints, MediumKind, ReadTarget, Sector, Sink, StackDevice,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -107,7 +107,7 @@ impl WorkItem<'_> {
         if writes && !(target.commits_at_flush() && layer.refuses().is_some()) {
             let mut sector = [0; 512];
             layer
-                .read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
+                .read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
                 .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
         }
         stores[medium].lock().fault = None;
@@ -137,7 +137,7 @@ impl WorkItem<'_> {
     fn resumes(
         &self,
         target: &dyn TortureTarget,
-        layer: &mut dyn StackDevice<UntimedSink>,
+        layer: &mut dyn StackDevice,
         clients: &mut Clients,
         met: &mut FaultedRun,
         rng: &mut SmallRng,
@@ -161,10 +161,10 @@ impl WorkItem<'_> {
         for (n, r) in (from..).zip(&requests) {
             if layers {
                 layer
-                    .step(&mut UntimedSink::new(), 4)
+                    .step(&mut Sink::untimed(), 4)
                     .map_err(|e| Violation::error(Oracle::Alive, "a step", &e))?;
             }
-            match clients.perform(layer, &mut UntimedSink::new(), r, n as u32) {
+            match clients.perform(layer, &mut Sink::untimed(), r, n as u32) {
                 Ok(()) => {
                     lasted.add(n);
                     if r.kind.makes_certain() {
@@ -186,7 +186,7 @@ impl WorkItem<'_> {
                 Err(RequestFailure::Violation(v)) => return Err(v),
             }
         }
-        let found = read_all(layer, &mut UntimedSink::new(), clients.history.len())?;
+        let found = read_all(layer, &mut Sink::untimed(), clients.history.len())?;
         clients.history.split(&CommandSet::below(lasted.limit(), lasted.limit()));
         verify_contents(&clients.history, &lasted, &found, &MirrorSources::default())?;
         met.lasted = lasted;
@@ -195,7 +195,7 @@ impl WorkItem<'_> {
 }
 
 /// Stores, the layer on them, and clients that know the contents.
-type FilledVolume = (Vec<SharedMedium>, Box<dyn StackDevice<UntimedSink>>, Clients);
+type FilledVolume = (Vec<SharedMedium>, Box<dyn StackDevice>, Clients);
 
 /// Creates a volume and writes all of it.
 fn full(target: &dyn TortureTarget, files: bool) -> Result<FilledVolume, Violation> {
@@ -205,17 +205,16 @@ fn full(target: &dyn TortureTarget, files: bool) -> Result<FilledVolume, Violati
     }
     let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
     let mut layer = target.build(&stores).map_err(failed("opening"))?;
-    layer.format(&mut UntimedSink::new()).map_err(failed("format"))?;
+    layer.format(&mut Sink::untimed()).map_err(failed("format"))?;
     let blocks = layer.info().sectors / PER_BLOCK as u64;
     let mut clients = Clients::new(History::empty(blocks as usize), 0);
     for r in fill_requests(blocks) {
-        if let Err(RequestFailure::Error(e)) = clients.perform(layer.as_mut(), &mut UntimedSink::new(), &r, 0)
-        {
+        if let Err(RequestFailure::Error(e)) = clients.perform(layer.as_mut(), &mut Sink::untimed(), &r, 0) {
             return Err(failed("filling")(e));
         }
     }
     if layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
-        layer.flush(&mut UntimedSink::new()).map_err(failed("flush of the preparation"))?;
+        layer.flush(&mut Sink::untimed()).map_err(failed("flush of the preparation"))?;
     }
     let now: Vec<_> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
     clients.history.settle(&now);
@@ -237,7 +236,7 @@ struct FaultedRun {
 /// only flushed requests count as durable. If the failing medium `loses_unsynced` what it had not synced,
 /// unflushed requests may not even be readable.
 fn run_faulted(
-    layer: &mut dyn StackDevice<UntimedSink>,
+    layer: &mut dyn StackDevice,
     clients: &mut Clients,
     requests: &[ClientRequest],
     (poisons, loses_unsynced): (bool, bool),
@@ -247,7 +246,7 @@ fn run_faulted(
     let mut met = FaultedRun { lasted: CommandSet::new(requests.len()), told: false };
     let mut refused = false;
     for (n, r) in requests.iter().enumerate() {
-        match clients.perform(layer, &mut UntimedSink::new(), r, n as u32) {
+        match clients.perform(layer, &mut Sink::untimed(), r, n as u32) {
             Ok(()) => {
                 met.lasted.add(n);
                 if r.kind == ClientRequestKind::Flush {

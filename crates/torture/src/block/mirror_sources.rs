@@ -3,8 +3,8 @@
 //! If this side, the source, fails before all copies are done, requests that were not flushed before
 //! the crash may have the state of another side (docs/reference/composers/mirror.md, promises).
 
+use frit_core::StackDevice;
 use frit_core::visible::StackView;
-use frit_core::{Sink, StackDevice};
 
 /// The mirrors of a stack whose sides may differ, each with its source.
 #[derive(Clone, Default, Debug)]
@@ -14,7 +14,7 @@ pub struct MirrorSources {
 }
 
 /// Returns the values of metrics of the mirrors of a layer, with the numbers of these.
-fn mirrors<S: Sink>(layer: &dyn StackDevice<S>) -> impl Iterator<Item = (usize, u64, u64)> {
+fn mirrors(layer: &dyn StackDevice) -> impl Iterator<Item = (usize, u64, u64)> {
     let mut view = StackView::default();
     layer.visible(&mut view);
     view.layers.into_iter().enumerate().filter_map(|(number, layer)| {
@@ -26,7 +26,7 @@ fn mirrors<S: Sink>(layer: &dyn StackDevice<S>) -> impl Iterator<Item = (usize, 
 impl MirrorSources {
     /// Returns the mirrors of a layer that have to copy regions.
     #[must_use]
-    pub fn of<S: Sink>(layer: &dyn StackDevice<S>) -> MirrorSources {
+    pub fn of(layer: &dyn StackDevice) -> MirrorSources {
         let differing = mirrors(layer).filter(|&(_, _, copies)| copies > 0);
         MirrorSources { sources: differing.map(|(number, source, _)| (number, source)).collect() }
     }
@@ -44,7 +44,7 @@ impl MirrorSources {
 
     /// Returns the sources of the same mirrors in another state of the stack.
     #[must_use]
-    pub fn now<S: Sink>(layer: &dyn StackDevice<S>) -> MirrorSources {
+    pub fn now(layer: &dyn StackDevice) -> MirrorSources {
         MirrorSources { sources: mirrors(layer).map(|(number, source, _)| (number, source)).collect() }
     }
 

@@ -16,7 +16,7 @@ use crate::block::zoned;
 use frit_core::split_mix::mix;
 use frit_core::{
     CheckScope, CrashKind, DurabilityPoint, Error, Finding, Hints, ReadTarget, Sector, Severity, Sink,
-    StackDevice, UntimedSink,
+    StackDevice,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -52,7 +52,7 @@ pub struct ImageState {
 /// An image after recovery.
 pub struct RecoveredVolume {
     /// The recovered layer.
-    pub layer: Box<dyn StackDevice<UntimedSink>>,
+    pub layer: Box<dyn StackDevice>,
     /// Contents and hashes of the image.
     pub seen: ImageState,
 }
@@ -78,7 +78,7 @@ pub fn recover_and_read(
     }
     let recovers = |doing: &'static str| move |e: Error| Violation::error(Oracle::Recovers, doing, &e);
     let mut layer = target.build(stores).map_err(recovers("opening"))?;
-    let found = layer.recover(&mut UntimedSink::new(), stop).map_err(recovers("recovery"))?;
+    let found = layer.recover(&mut Sink::untimed(), stop).map_err(recovers("recovery"))?;
     let (mut image, mut read_bytes) = (0, 0);
     for s in stores {
         let (hash, bytes) = s.lock().stop_hash();
@@ -92,7 +92,7 @@ pub fn recover_and_read(
         return Err(Violation::new(Oracle::Reads, format!("recovery lost pages: {what}")));
     }
     check(layer.as_mut(), "after recovery")?;
-    let versions = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
+    let versions = read_all(layer.as_mut(), &mut Sink::untimed(), blocks)?;
     zoned::verify(layer.as_mut(), &versions)?;
     let state = hash_of(&versions);
     Ok(RecoveredVolume { layer, seen: ImageState { image, state, read_bytes, versions } })
@@ -102,19 +102,19 @@ pub fn recover_and_read(
 ///
 /// # Errors
 /// The first finding.
-pub fn check(layer: &mut dyn StackDevice<UntimedSink>, when: &str) -> Result<(), Violation> {
+pub fn check(layer: &mut dyn StackDevice, when: &str) -> Result<(), Violation> {
     check_except(layer, when, |_| false)
 }
 
 /// Runs a check with data, which must report nothing of importance except some findings.
 fn check_except(
-    layer: &mut dyn StackDevice<UntimedSink>,
+    layer: &mut dyn StackDevice,
     when: &str,
     excepted: impl Fn(&Finding) -> bool,
 ) -> Result<(), Violation> {
     let mut first = None;
     let scope = CheckScope { data: true, ..CheckScope::default() };
-    let done = layer.check(&mut UntimedSink::new(), scope, &mut |f| {
+    let done = layer.check(&mut Sink::untimed(), scope, &mut |f| {
         // A finding that only costs space is allowed: a later recovery, or garbage collection,
         // repairs it.
         if f.severity > Severity::Minor && !excepted(&f) {
@@ -138,9 +138,9 @@ const READ_BLOCKS: usize = 16;
 ///
 /// # Errors
 /// A block that cannot be read, or that holds data that was never written there.
-pub fn read_all<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
-    sink: &mut S,
+pub fn read_all(
+    layer: &mut dyn StackDevice,
+    sink: &mut Sink,
     blocks: usize,
 ) -> Result<Vec<Versions>, Violation> {
     let mut versions = Vec::with_capacity(blocks);
@@ -153,9 +153,9 @@ pub fn read_all<S: Sink>(
 }
 
 /// Reads all blocks one by one after a failed flush. `None` stands for a block that is reported as lost.
-fn read_after_failed_flush<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
-    sink: &mut S,
+fn read_after_failed_flush(
+    layer: &mut dyn StackDevice,
+    sink: &mut Sink,
     blocks: usize,
 ) -> Result<Vec<Option<Versions>>, Violation> {
     (0..blocks)
@@ -172,9 +172,9 @@ fn unreadable(block: usize, e: &Error) -> Violation {
 }
 
 /// Reads `n` blocks from `block` on with one request. The inner error is that of the request.
-fn read_blocks<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
-    sink: &mut S,
+fn read_blocks(
+    layer: &mut dyn StackDevice,
+    sink: &mut Sink,
     block: usize,
     n: usize,
 ) -> Result<Result<Vec<Versions>, Error>, Violation> {
@@ -301,7 +301,7 @@ pub fn describe_difference(first: &[Versions], second: &[Versions]) -> String {
 /// whose writes the flush lost, until the volume is opened again.
 fn may_report_lost(
     target: &dyn TortureTarget,
-    layer: &dyn StackDevice<UntimedSink>,
+    layer: &dyn StackDevice,
     requests: &[ClientRequest],
     failed: &CommandSet,
 ) -> bool {
@@ -331,7 +331,7 @@ fn alive(
     let mut lasted = CommandSet::below(requests.len(), requests.len());
     let (mut flushed, mut failed) = (0, CommandSet::new(requests.len()));
     for (i, r) in requests.iter().enumerate() {
-        let done = clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32);
+        let done = clients.perform(layer.as_mut(), &mut Sink::untimed(), r, i as u32);
         // Without commits, layers run out of space as well.
         let refused =
             matches!(done, Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })));
@@ -360,12 +360,12 @@ fn alive(
     clients.history.split(&divisible);
     let mut reports_lost = false;
     let found = if may_report_lost(target, layer.as_ref(), &requests, &failed) {
-        let found = read_after_failed_flush(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
+        let found = read_after_failed_flush(layer.as_mut(), &mut Sink::untimed(), blocks)?;
         reports_lost = found.contains(&None);
         let known = |b: usize| clients.history.after(b, |r| lasted.has(r as usize));
         found.into_iter().enumerate().map(|(b, v)| v.unwrap_or_else(|| known(b))).collect()
     } else {
-        read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?
+        read_all(layer.as_mut(), &mut Sink::untimed(), blocks)?
     };
     let now = clients.history.sources_now(layer.as_ref());
     verify_contents(&clients.history, &lasted, &found, &now)?;

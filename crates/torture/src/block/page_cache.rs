@@ -15,7 +15,7 @@ use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, copy, guarded};
 use crate::block::workload::{ClientRequest, ClientRequestKind, WorkloadMix, fill_requests};
 use frit_core::split_mix::mix;
-use frit_core::{CrashKind, Hints, UntimedSink};
+use frit_core::{CrashKind, Hints, Sink};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::{Arc, MutexGuard};
@@ -349,7 +349,7 @@ fn recovery_log(
     }
     let opening = |e| Violation::error(Oracle::Recovers, "recovery", &e);
     let mut layer = target.build(stores).map_err(opening)?;
-    let done = layer.recover(&mut UntimedSink::new(), stop);
+    let done = layer.recover(&mut Sink::untimed(), stop);
     drop(layer);
     for s in stores {
         let mut m = s.lock();

@@ -7,14 +7,15 @@ use crate::block::history::{BeforeCrash, History};
 use crate::block::medium::SharedMedium;
 use crate::block::mirror_sources::MirrorSources;
 use crate::block::oracle::{read_all, recover_and_read};
-use crate::block::recording_sink::{Mutation, RecordingSink};
+use crate::block::recording_sink::{Mutation, recorded, recording_sink, start_recording};
 use crate::block::self_describing::{BLOCK, PER_BLOCK};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{ClientRequest, ClientRequestKind, Clients, RequestFailure};
 use frit_core::visible::StackView;
 use frit_core::{
-    Cause, Counts, CrashKind, DurabilityPoint, Error, Hints, MediumKind, Op, StackDevice, WriteGuarantee,
+    Cause, Counts, CrashKind, DurabilityPoint, Error, Hints, MediumKind, Op, Sink, StackDevice,
+    WriteGuarantee,
 };
 use frit_engine::Recording;
 use frit_engine::record::RecordedCommand;
@@ -28,8 +29,8 @@ pub struct RecordingSession<'a> {
     pub stores: Vec<SharedMedium>,
     /// Clients of the layer.
     pub clients: Clients,
-    layer: Box<dyn StackDevice<RecordingSink>>,
-    sink: RecordingSink,
+    layer: Box<dyn StackDevice>,
+    sink: Sink,
     access_log: Arc<AccessLog>,
     mutation: Option<Mutation>,
     /// Number of 4 KiB blocks of the volume.
@@ -252,7 +253,7 @@ impl<'a> RecordingSession<'a> {
             m.commit();
             m.access_log = Some(self.access_log.clone());
         }
-        self.sink.start_recording();
+        start_recording(&mut self.sink);
         let before = counts(self.layer.as_ref());
         let promise = self.layer.write_guarantee();
         let mut spans = Vec::new();
@@ -274,7 +275,7 @@ impl<'a> RecordingSession<'a> {
         for s in &self.stores {
             s.lock().access_log = None;
         }
-        let recording = self.sink.finish();
+        let recording = recorded(self.sink);
         let disk = self.target.media().iter().any(|m| m.kind == MediumKind::Disk);
         let buffers = !disk || self.target.commits_at_flush();
         let in_dram = buffers && promise.durable_at == DurabilityPoint::OnFlush;
@@ -332,9 +333,9 @@ pub fn record_recovery(
         m.commit();
         m.access_log = Some(access_log.clone());
     }
-    let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
-    sink.start_recording();
-    let mut layer = target.build_recording(stores).map_err(|e| failed("opening", &e))?;
+    let mut sink = recording_sink(access_log.clone(), None, 0..0);
+    start_recording(&mut sink);
+    let mut layer = target.build(stores).map_err(|e| failed("opening", &e))?;
     let done = layer.recover(&mut sink, stop);
     drop(layer);
     for s in stores {
@@ -343,22 +344,22 @@ pub fn record_recovery(
         m.undo();
     }
     done.map_err(|e| failed("recovery", &e))?;
-    Ok(Graph::new(&sink.finish(), access_log.take(), target.media()))
+    Ok(Graph::new(&recorded(sink), access_log.take(), target.media()))
 }
 
-type RecordedLayer = (Box<dyn StackDevice<RecordingSink>>, RecordingSink, Arc<AccessLog>);
+type RecordedLayer = (Box<dyn StackDevice>, Sink, Arc<AccessLog>);
 
 fn build_recording(
     target: &dyn TortureTarget,
     stores: &[SharedMedium],
     mutation: Option<Mutation>,
 ) -> Result<RecordedLayer, Violation> {
-    let layer = target.build_recording(stores).map_err(|e| failed("opening", &e))?;
+    let layer = target.build(stores).map_err(|e| failed("opening", &e))?;
     let access_log = Arc::new(AccessLog::default());
     let info = layer.info();
     // HFSL's header takes a sub-page: an eighth of a page, but at least 512 bytes.
     let head = u64::from(info.page_bytes / 8).max(frit_core::SECTOR_BYTES);
-    let sink = RecordingSink::new(access_log.clone(), mutation, head..head + info.durable_map_bytes);
+    let sink = recording_sink(access_log.clone(), mutation, head..head + info.durable_map_bytes);
     Ok((layer, sink, access_log))
 }
 
@@ -369,7 +370,7 @@ fn of(f: RequestFailure, r: &ClientRequest) -> Violation {
     }
 }
 
-fn counts<S: frit_core::Sink>(layer: &dyn StackDevice<S>) -> Counts {
+fn counts(layer: &dyn StackDevice) -> Counts {
     let mut view = StackView::default();
     layer.visible(&mut view);
     view.counts()

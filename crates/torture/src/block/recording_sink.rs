@@ -2,8 +2,8 @@
 //! purpose.
 
 use crate::block::access_log::AccessLog;
-use frit_core::{Cause, Cmd, Nanos, Op, RequestScope, Sink, UnitId, UnitState, UntimedSink};
-use frit_engine::record::{Recorder, RecorderToken, Recording};
+use frit_core::{Cause, Cmd, Engine, Nanos, Op, Sink, Tok};
+use frit_engine::record::{Recorder, Recording};
 use serde::Serialize;
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub enum Mutation {
 
 /// A recorder that also counts commands for its [`AccessLog`].
 #[derive(Debug)]
-pub struct RecordingSink {
-    record: Recorder<UntimedSink>,
+struct MutatedRecorder {
+    record: Recorder,
     access_log: Arc<AccessLog>,
     on: bool,
     mutation: Option<Mutation>,
@@ -58,41 +58,43 @@ pub struct RecordingSink {
     /// The class of the last write, which decides about fences.
     last: Option<CommandClass>,
     fences: u32,
-    data: RecorderToken<()>,
+    /// What the acknowledgement waits for under [`Mutation::AckBeforeMeta`].
+    data: Tok,
 }
 
-impl RecordingSink {
-    /// Creates a recorder that is off: commands before [`RecordingSink::start_recording`] count as complete.
-    #[must_use]
-    pub fn new(access_log: Arc<AccessLog>, mutation: Option<Mutation>, map: Range<u64>) -> RecordingSink {
-        let (record, data) = (Recorder::default(), RecorderToken::default());
-        RecordingSink { record, access_log, on: false, mutation, map, last: None, fences: 0, data }
-    }
+/// Returns a sink whose recorder is off: commands before [`start_recording`] count as complete. `map` is the
+/// range of the map in PCM; the header lies before it.
+#[must_use]
+pub fn recording_sink(access_log: Arc<AccessLog>, mutation: Option<Mutation>, map: Range<u64>) -> Sink {
+    let record = Recorder::default();
+    Sink::new(MutatedRecorder {
+        record,
+        access_log,
+        on: false,
+        mutation,
+        map,
+        last: None,
+        fences: 0,
+        data: Tok::DONE,
+    })
+}
 
-    /// Starts the recording.
-    pub fn start_recording(&mut self) {
-        self.on = true;
+/// Starts the recording of a [`recording_sink`].
+pub fn start_recording(sink: &mut Sink) {
+    if let Some(recorder) = sink.engine_mut::<MutatedRecorder>() {
+        recorder.on = true;
     }
+}
 
-    /// Begins a request.
-    pub fn begin(&mut self) {
-        self.data = RecorderToken::default();
-        if self.on {
-            self.record.begin_request();
-        }
-    }
+/// Ends the open request, and returns what a [`recording_sink`] has recorded: nothing for another sink.
+#[must_use]
+pub fn recorded(mut sink: Sink) -> Recording {
+    sink.end();
+    let recorder: Option<MutatedRecorder> = sink.into_engine();
+    recorder.map(|recorder| recorder.record.into_parts().0).unwrap_or_default()
+}
 
-    /// Ends a request: it has issued all its commands.
-    pub fn end(&mut self) {
-        self.record.end_request();
-    }
-
-    /// Returns the recording.
-    #[must_use]
-    pub fn finish(self) -> Recording {
-        self.record.finish().0
-    }
-
+impl MutatedRecorder {
     fn class(&self, cmd: &Cmd) -> Option<CommandClass> {
         match cmd.op {
             Op::NandErase => Some(CommandClass::Erase),
@@ -115,24 +117,14 @@ impl RecordingSink {
     }
 }
 
-impl Sink for RecordingSink {
-    type Tok = RecorderToken<()>;
-
+impl Engine for MutatedRecorder {
     fn now(&self) -> Nanos {
         self.record.now()
     }
 
-    fn start(&self) -> Self::Tok {
-        Sink::start(&self.record)
-    }
-
-    fn unit(&self, unit: UnitId) -> UnitState {
-        self.record.unit(unit)
-    }
-
-    fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok {
+    fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
         if !self.on {
-            return Sink::start(&self.record);
+            return Tok::DONE;
         }
         if cmd.op == Op::PcmFence && self.drops_fence() {
             // A dropped fence passes on its dependencies.
@@ -140,7 +132,7 @@ impl Sink for RecordingSink {
         }
         let class = self.class(&cmd);
         let after = match self.mutation {
-            Some(Mutation::DropAfter(c)) if class == Some(c) => Sink::start(&self.record),
+            Some(Mutation::DropAfter(c)) if class == Some(c) => Tok::DONE,
             _ => after,
         };
         // Fences belong to writes of PCM, so an erase does not change the class that decides about
@@ -161,19 +153,26 @@ impl Sink for RecordingSink {
         done
     }
 
-    fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok {
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
         self.record.join(a, b)
     }
 
-    fn ack(&mut self, tok: Self::Tok) {
+    fn ack(&mut self, ack: Tok, tok: Tok) -> Tok {
         match self.mutation {
-            Some(Mutation::AckAtOnce) => {}
-            Some(Mutation::AckBeforeMeta) => self.record.ack(self.data),
-            _ => self.record.ack(tok),
+            Some(Mutation::AckAtOnce) => ack,
+            Some(Mutation::AckBeforeMeta) => self.record.join(ack, self.data),
+            _ => self.record.join(ack, tok),
         }
     }
 
-    fn scope(&mut self) -> &mut RequestScope<Self::Tok> {
-        self.record.scope()
+    fn begin(&mut self) {
+        self.data = Tok::DONE;
+        if self.on {
+            self.record.begin();
+        }
+    }
+
+    fn end(&mut self, ack: Tok) -> Tok {
+        self.record.end(ack)
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::block::medium::{SharedMedium, TortureMedium};
 use crate::block::nand_layout::NandLayout;
-use crate::block::recording_sink::RecordingSink;
-use frit_core::{Error, MediumKind, SECTOR_BYTES, StackDevice, UntimedSink};
+use frit_core::{Error, MediumKind, SECTOR_BYTES, StackDevice};
 use frit_media::{AnyStore, MediumSpec};
 use frit_stack::{Below, Bytes, Stack, StoreOpener};
 use std::sync::Arc;
@@ -44,13 +43,7 @@ pub trait TortureTarget: Sync {
     ///
     /// # Errors
     /// Errors of the layer for media that it cannot use.
-    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<UntimedSink>>, Error>;
-
-    /// Builds the layer for recording.
-    ///
-    /// # Errors
-    /// The same as [`TortureTarget::build`].
-    fn build_recording(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<RecordingSink>>, Error>;
+    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice>, Error>;
 
     /// Returns the same target over backing files behind a page cache.
     fn over_files(&self) -> &dyn TortureTarget;
@@ -204,12 +197,8 @@ impl TortureTarget for StackTarget {
         Some(Box::new(StackTarget::with(&self.load, &all).ok()?))
     }
 
-    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<UntimedSink>>, Error> {
-        Ok(self.stack.build_untimed(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
-    }
-
-    fn build_recording(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<RecordingSink>>, Error> {
-        Ok(self.stack.build_with_bytes::<RecordingSink>(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
+    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice>, Error> {
+        Ok(self.stack.build(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
     }
 }
 

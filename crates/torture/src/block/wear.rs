@@ -12,7 +12,7 @@ use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed};
-use frit_core::{CrashKind, DurabilityPoint, Error, UntimedSink};
+use frit_core::{CrashKind, DurabilityPoint, Error, Sink};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -62,7 +62,7 @@ impl WorkItem<'_> {
         let stores = target.blank_stores();
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
         let mut layer = target.build(&stores).map_err(failed("opening"))?;
-        layer.format(&mut UntimedSink::new()).map_err(failed("format"))?;
+        layer.format(&mut Sink::untimed()).map_err(failed("format"))?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
         let mix =
@@ -75,7 +75,7 @@ impl WorkItem<'_> {
         let late = promise.durable_at == DurabilityPoint::OnFlush;
         let mut flushed = 0;
         for (n, r) in requests.iter().enumerate() {
-            match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, n as u32) {
+            match clients.perform(layer.as_mut(), &mut Sink::untimed(), r, n as u32) {
                 Ok(()) => {
                     lasted.add(n);
                     if r.kind.makes_certain() {

@@ -3,14 +3,12 @@
 use crate::block::command_set::CommandSet;
 use crate::block::history::History;
 use crate::block::mirror_sources::MirrorSources;
-use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use crate::block::violation::{Oracle, Violation};
 use crate::block::zoned::{self, ZonedRequest};
 use frit_core::split_mix::mix;
 use frit_core::{
-    ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData, ZoneAction,
-    ZoneFault,
+    ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, WriteData, ZoneAction, ZoneFault,
 };
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -125,17 +123,17 @@ impl ClientRequest {
 impl ByteShape {
     /// Returns the address and the data of a write of bytes, or `None` if the bytes around it
     /// cannot be read or are outside the volume.
-    fn widened<S: Sink>(
+    fn widened(
         self,
         request: &ClientRequest,
         data: &[u8],
         sectors: u64,
-        access: &mut dyn ByteAccess<S>,
-        sink: &mut S,
+        access: &mut dyn ByteAccess,
+        sink: &mut Sink,
     ) -> Option<(u64, Vec<u8>)> {
         let first = request.first * SECTOR as u64;
         let end = first + data.len() as u64;
-        let around = |access: &mut dyn ByteAccess<S>, sink: &mut S, at: u64, len: i64| {
+        let around = |access: &mut dyn ByteAccess, sink: &mut Sink, at: u64, len: i64| {
             let mut bytes = vec![0; len as usize];
             access.read_bytes(sink, at, ReadTarget::Bytes(&mut bytes)).ok().map(|()| bytes)
         };
@@ -252,26 +250,6 @@ fn hints(rng: &mut SmallRng) -> Hints {
     h
 }
 
-/// A sink that marks the begin and the end of each request.
-pub trait RequestMarks: Sink {
-    /// Records the begin of a request.
-    fn begin_request(&mut self) {}
-    /// Records the end of a request: it has issued all its commands.
-    fn end_request(&mut self) {}
-}
-
-impl RequestMarks for UntimedSink {}
-
-impl RequestMarks for RecordingSink {
-    fn begin_request(&mut self) {
-        self.begin();
-    }
-
-    fn end_request(&mut self) {
-        self.end();
-    }
-}
-
 /// Reason for which a request failed.
 #[derive(Debug)]
 pub enum RequestFailure {
@@ -306,16 +284,16 @@ impl Clients {
     ///
     /// # Errors
     /// An error of the layer, or wrong data from it.
-    pub fn perform<S: RequestMarks>(
+    pub fn perform(
         &mut self,
-        layer: &mut dyn StackDevice<S>,
-        sink: &mut S,
+        layer: &mut dyn StackDevice,
+        sink: &mut Sink,
         request: &ClientRequest,
         number: u32,
     ) -> Result<(), RequestFailure> {
         let at = Sector(request.first);
         let bytes = request.sectors as usize * SECTOR;
-        sink.begin_request();
+        sink.begin();
         self.version += 1;
         let of_zones = zoned::zoned(layer, request);
         let done = match request.kind {
@@ -346,7 +324,7 @@ impl Clients {
                 layer.read(sink, at, ReadTarget::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
             }
         };
-        sink.end_request();
+        sink.end();
         if let Err(e) = done {
             self.uncertain_requests.push(number);
             return Err(RequestFailure::Error(e));
@@ -360,10 +338,10 @@ impl Clients {
     }
 
     /// Performs a request as a host of zones gives it.
-    fn perform_in_zones<S: Sink>(
+    fn perform_in_zones(
         &mut self,
-        layer: &mut dyn StackDevice<S>,
-        sink: &mut S,
+        layer: &mut dyn StackDevice,
+        sink: &mut Sink,
         request: &ClientRequest,
         number: u32,
         of_zones: ZonedRequest,
@@ -408,10 +386,10 @@ impl Clients {
 
     /// Writes the buffer of a request: as bytes if the layer has a byte interface and the request
     /// is one of those, otherwise as sectors.
-    fn write<S: Sink>(
+    fn write(
         &mut self,
-        layer: &mut dyn StackDevice<S>,
-        sink: &mut S,
+        layer: &mut dyn StackDevice,
+        sink: &mut Sink,
         request: &ClientRequest,
         hints: Hints,
     ) -> Result<(), Error> {

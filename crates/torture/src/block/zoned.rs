@@ -27,7 +27,7 @@ pub struct ZonedRequest {
 ///
 /// A write goes to the write pointer of the zone in which it begins. If it begins at the start of the
 /// zone, or the zone is full, the zone is reset first. A discard resets the zone.
-pub fn zoned<S: Sink>(layer: &mut dyn StackDevice<S>, request: &ClientRequest) -> Option<ZonedRequest> {
+pub fn zoned(layer: &mut dyn StackDevice, request: &ClientRequest) -> Option<ZonedRequest> {
     let access = layer.zone_access()?;
     let info = access.zoned_info();
     let zone = access.zone((request.first / info.zone_sectors) as u32)?;
@@ -73,7 +73,7 @@ fn write_to(info: &ZonedInfo, zone: &ZoneInfo, request: &ClientRequest, hints: H
 ///
 /// # Errors
 /// Errors of the layer.
-pub fn finish_others<S: Sink>(layer: &mut dyn StackDevice<S>, sink: &mut S, zone: u32) -> Result<(), Error> {
+pub fn finish_others(layer: &mut dyn StackDevice, sink: &mut Sink, zone: u32) -> Result<(), Error> {
     let Some(access) = layer.zone_access() else { return Ok(()) };
     let info = access.zoned_info();
     let all = (0..info.zones).filter_map(|z| access.zone(z));
@@ -86,14 +86,14 @@ pub fn finish_others<S: Sink>(layer: &mut dyn StackDevice<S>, sink: &mut S, zone
 }
 
 /// Returns `true` if a zone can be written.
-pub fn is_usable<S: Sink>(layer: &mut dyn StackDevice<S>, sector: u64) -> bool {
+pub fn is_usable(layer: &mut dyn StackDevice, sector: u64) -> bool {
     let Some(access) = layer.zone_access() else { return false };
     let zone = access.zone((sector / access.zoned_info().zone_sectors) as u32);
     zone.is_some_and(|z| !matches!(z.state, ZoneState::ReadOnly | ZoneState::Offline))
 }
 
 /// Returns the number of sectors from a sector on to the write pointer of its zone.
-pub fn sectors_from<S: Sink>(layer: &mut dyn StackDevice<S>, sector: u64) -> u64 {
+pub fn sectors_from(layer: &mut dyn StackDevice, sector: u64) -> u64 {
     let Some(access) = layer.zone_access() else { return 0 };
     let zone = access.zone((sector / access.zoned_info().zone_sectors) as u32);
     zone.map_or(0, |z| z.write_pointer.0.saturating_sub(sector))
@@ -103,9 +103,9 @@ pub fn sectors_from<S: Sink>(layer: &mut dyn StackDevice<S>, sector: u64) -> u64
 ///
 /// # Errors
 /// Other errors of the layer.
-pub fn manage<S: Sink>(
-    layer: &mut dyn StackDevice<S>,
-    sink: &mut S,
+pub fn manage(
+    layer: &mut dyn StackDevice,
+    sink: &mut Sink,
     zone: u32,
     action: ZoneAction,
 ) -> Result<(), Error> {
@@ -120,7 +120,7 @@ pub fn manage<S: Sink>(
 ///
 /// # Errors
 /// The first zone that is different.
-pub fn verify<S: Sink>(layer: &mut dyn StackDevice<S>, versions: &[Versions]) -> Result<(), Violation> {
+pub fn verify(layer: &mut dyn StackDevice, versions: &[Versions]) -> Result<(), Violation> {
     let Some(access) = layer.zone_access() else { return Ok(()) };
     let info = access.zoned_info();
     for zone in (0..info.zones).filter_map(|z| access.zone(z)) {

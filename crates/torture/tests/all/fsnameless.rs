@@ -2,7 +2,7 @@
 //! NAND, and planted bugs.
 
 use crate::common::{share_of, target};
-use frit_core::UntimedSink;
+use frit_core::Sink;
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_fs::planted::NamelessBug;
 use frit_fs::{Clock, FileSystem, FormatOptions, Fs};
@@ -22,7 +22,7 @@ fn long_runs_match_the_model() {
         let target = target(stack);
         let stores = target.blank_stores();
         let mut layer = target.build(&stores).unwrap();
-        let mut sink = UntimedSink::new();
+        let mut sink = Sink::untimed();
         layer.format(&mut sink).unwrap();
         let device = DeviceUnderTest::new(layer, sink);
         let placed = device.load().unwrap();

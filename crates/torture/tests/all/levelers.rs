@@ -3,7 +3,7 @@
 
 use crate::common::{PCM_LEVELERS, REDO_LINES, many_faults, many_images, share_of, target};
 use frit_core::visible::StackView;
-use frit_core::{Hints, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, Sector, Sink, WriteData};
 use frit_torture::block::case::TortureMode;
 use frit_torture::block::target::TortureTarget;
 use frit_wear::LevelerKind;
@@ -60,11 +60,11 @@ fn stripes_move_in_the_small_stacks() {
     for (name, _) in PCM_LEVELERS {
         let target = target(name);
         let mut layer = target.build(&target.blank_stores()).unwrap();
-        layer.format(&mut UntimedSink::new()).unwrap();
+        layer.format(&mut Sink::untimed()).unwrap();
         for i in 0..60 {
             layer
                 .write(
-                    &mut UntimedSink::new(),
+                    &mut Sink::untimed(),
                     Sector(i * 24 % 320),
                     WriteData::Bytes(&[i as u8; 2048]),
                     Hints::NONE,

@@ -1,6 +1,6 @@
 //! Power cuts of an object store alone, between any two of its commands, with torn writes.
 
-use frit_core::{Cause, ObjectDevice, ObjectId, ReadTarget, Sink, UntimedSink, WriteData};
+use frit_core::{Cause, ObjectDevice, ObjectId, ReadTarget, Sink, Tok, WriteData};
 use frit_media::object::ObjectBacking;
 use frit_media::{AnyStore, Hardware, ObjectConfig, ObjectMedium, ObjectTiming};
 use frit_torture::block::access_log::AccessLog;
@@ -8,7 +8,7 @@ use frit_torture::block::crash_image::{ImageBuilder, TearGranularity, first_unce
 use frit_torture::block::cut::{CutOptions, choose_cuts};
 use frit_torture::block::graph::Graph;
 use frit_torture::block::medium::{SharedMedium, TortureMedium};
-use frit_torture::block::recording_sink::{Mutation, RecordingSink};
+use frit_torture::block::recording_sink::{Mutation, recorded, recording_sink, start_recording};
 use frit_torture::block::target::MediumShape;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,9 +59,9 @@ fn contents(id: ObjectId, len: u32) -> Vec<u8> {
     (0..len).map(|i| (i / 3) as u8 ^ (id.number * 16 + id.epoch) as u8).collect()
 }
 
-type Device<S> = ObjectMedium<<S as Sink>::Tok, AnyStore>;
+type Device = ObjectMedium<AnyStore>;
 
-fn open<S: Sink>(medium: &SharedMedium) -> Device<S> {
+fn open(medium: &SharedMedium) -> Device {
     let c = config();
     let store = AnyStore::Custom(medium.open(c.store_bytes()));
     ObjectMedium::new(c, ObjectBacking::Flat(store), &mut Hardware::new()).unwrap()
@@ -71,9 +71,9 @@ fn open<S: Sink>(medium: &SharedMedium) -> Device<S> {
 fn record(medium: &SharedMedium, mutation: Option<Mutation>) -> Graph {
     let log = Arc::new(AccessLog::default());
     medium.lock().access_log = Some(log.clone());
-    let mut sink = RecordingSink::new(log.clone(), mutation, 0..0);
-    let mut device: Device<RecordingSink> = open::<RecordingSink>(medium);
-    sink.start_recording();
+    let mut sink = recording_sink(log.clone(), mutation, 0..0);
+    let mut device: Device = open(medium);
+    start_recording(&mut sink);
     for step in steps() {
         sink.begin();
         let (s, start) = (&mut sink, Default::default());
@@ -109,7 +109,7 @@ fn record(medium: &SharedMedium, mutation: Option<Mutation>) -> Graph {
         verified: true,
         units: 0..2,
     };
-    Graph::new(&sink.finish(), log.take(), &[shape])
+    Graph::new(&recorded(sink), log.take(), &[shape])
 }
 
 /// Checks the store that a cut leaves. `acknowledged` tells of each step whether it was.
@@ -127,10 +127,10 @@ fn verify(medium: &SharedMedium, acknowledged: &dyn Fn(usize) -> bool) -> Result
             _ => false,
         })
     };
-    let sink = &mut UntimedSink::new();
-    let mut device: Device<UntimedSink> = open::<UntimedSink>(medium);
+    let sink = &mut Sink::untimed();
+    let mut device: Device = open(medium);
     let listed: BTreeMap<ObjectId, u32> =
-        ObjectDevice::<UntimedSink>::list(&mut device, sink).unwrap().into_iter().collect();
+        ObjectDevice::list(&mut device, sink).unwrap().into_iter().collect();
     for (&id, &len) in &lens {
         let before = |at: Option<usize>| at.is_some_and(|at| last_flush.is_some_and(|flush| at < flush));
         let flushed = before(position(id, false)) && position(id, true).is_none();
@@ -144,9 +144,9 @@ fn verify(medium: &SharedMedium, acknowledged: &dyn Fn(usize) -> bool) -> Result
             return Err(format!("object {id} was deleted and is listed"));
         }
         let mut found = vec![0; len as usize];
-        match device.get(sink, id, 0, ReadTarget::Bytes(&mut found), Cause::Host, ()) {
-            Ok(()) if found == contents(id, len) => {}
-            Ok(()) => return Err(format!("object {id} has other contents")),
+        match device.get(sink, id, 0, ReadTarget::Bytes(&mut found), Cause::Host, Tok::DONE) {
+            Ok(_) if found == contents(id, len) => {}
+            Ok(_) => return Err(format!("object {id} has other contents")),
             Err(e) if flushed || !e.to_string().contains(&format!("object {id}")) => {
                 return Err(e.to_string());
             }

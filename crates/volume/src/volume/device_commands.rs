@@ -28,7 +28,7 @@ fn no_zones() -> frit_core::Error {
     frit_core::Error::param("zone command", "", why)
 }
 
-impl<S: Sink> Volume<S> {
+impl Volume {
     /// Returns the sizes and the state of a volume that is a solid-state cache.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl<S: Sink> Volume<S> {
     pub fn nameless_device<R>(
         &mut self,
         changes: bool,
-        access: impl FnOnce(&mut dyn NamelessDevice<S>, &mut S) -> CoreResult<R>,
+        access: impl FnOnce(&mut dyn NamelessDevice, &mut Sink) -> CoreResult<R>,
     ) -> CoreResult<R> {
         if changes {
             self.writable()?;

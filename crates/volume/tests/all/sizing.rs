@@ -22,7 +22,7 @@ fn stacks() -> Vec<(String, String)> {
 /// Returns the capacity of a volume of a stack, in bytes: of a nameless-write device, that for contents.
 fn capacity(stack: &Stack) -> u64 {
     let (durable, _) = durable_stack(stack).unwrap();
-    let mut layer = durable.build_untimed(&Bytes::None).unwrap().layer;
+    let mut layer = durable.build(&Bytes::None).unwrap().layer;
     let contents =
         layer.nameless_device().map(|d| u64::from(d.space().capacity) * u64::from(d.block_bytes()));
     contents.unwrap_or(layer.info().sectors * 512)

@@ -1,10 +1,10 @@
 //! Refresh and clean writes under a leveler: refreshed cells move with their stripe.
 
 use super::Leveled;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Token, WriteData};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     /// Size of the refresh unit, in bytes. `None` for a part without clean writes, and if the
     /// leveler's stripes are smaller than the unit: a refresh would reach into other stripes.
     #[must_use]
@@ -40,15 +40,15 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// As for [`Leveled::write`].
     #[inline]
-    pub fn write_fresh<S: Sink<Tok = T>>(
+    pub fn write_fresh(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
-        self.put::<S, true>(sink, at, data, cause, after)
+        after: Tok,
+    ) -> Result<Tok> {
+        self.put::<true>(sink, at, data, cause, after)
     }
 
     /// Refreshes the refresh unit that starts at `at`: see
@@ -58,7 +58,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// `Rule` past the end, if [`Leveled::refresh_bytes`] is `None`, or if no refresh unit starts
     /// at `at`; the store fails; `ReadOnly` after a move failed half-way.
-    pub fn refresh<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, cause: Cause, after: T) -> Result<T> {
+    pub fn refresh(&mut self, sink: &mut Sink, at: u64, cause: Cause, after: Tok) -> Result<Tok> {
         if self.passthrough {
             return self.pcm.refresh(sink, at, cause, after);
         }

@@ -4,7 +4,7 @@ use super::area::{HEADER_BYTES, RegisterArea, RegisterRing};
 use super::{Leveled, Leveler};
 use crate::numbers::RegionId;
 use frit_core::convert::{count_u32, size_in_memory};
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Token, WriteData};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritWEAR";
@@ -17,7 +17,7 @@ pub(super) fn state_word(flags: u32) -> u64 {
     u64::from(flags) | u64::from(frit_media::checksum::crc32c(&flags.to_le_bytes())) << 32
 }
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     /// Encodes the header: magic (8 bytes), version, leveler, stripe bytes, ranks, banks, stripes
     /// of a bank, cubes, turn, physical stripes of a region, regions, logical stripes, over files
     /// (4 each, the last as bit 0 of its word); CRC32C of the seed and all preceding bytes (4).
@@ -53,7 +53,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn format<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
+    pub fn format(&mut self, sink: &mut Sink) -> Result<Tok> {
         let start = sink.start();
         if self.passthrough {
             return Ok(start);
@@ -129,22 +129,16 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
         for r in &mut self.regions {
             r.bytes_since_move = 0;
-            r.move_barrier = T::default();
+            r.move_barrier = Tok::default();
             r.synced = 0;
         }
-        self.last_writes.fill(T::default());
-        self.ready.fill(T::default());
+        self.last_writes.fill(Tok::default());
+        self.ready.fill(Tok::default());
         self.moved.clear();
         self.refuse_reason = None;
     }
 
-    pub(super) fn registers<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        bytes: &[u8],
-        after: T,
-    ) -> Result<T> {
+    pub(super) fn registers(&mut self, sink: &mut Sink, at: u64, bytes: &[u8], after: Tok) -> Result<Tok> {
         let data =
             if St::STORES_BYTES { WriteData::Bytes(bytes) } else { WriteData::Len(count_u32(bytes.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)

@@ -8,7 +8,7 @@ use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::{count_u32, low_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Counts, Error, MediumKind, ReadTarget, Result, Sink, Token, WriteData};
+use frit_core::{Cause, Counts, Error, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 /// Part of an access that is in one stripe.
@@ -24,7 +24,7 @@ pub(super) struct StripePart {
     pub(super) len: u32,
 }
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     #[inline]
     pub(super) fn check_range(&self, at: u64, len: u64) -> Result<()> {
         match at.checked_add(len) {
@@ -68,14 +68,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// `Rule` if the range passes the end; errors of the store.
     #[inline]
-    pub fn read<S: Sink<Tok = T>>(
+    pub fn read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         mut into: ReadTarget<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         if self.passthrough {
             return self.pcm.read(sink, at, into, cause, after);
         }
@@ -99,29 +99,29 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// As for [`Pcm::write`](frit_media::Pcm::write); `ReadOnly` after a move failed half-way.
     #[inline]
-    pub fn write<S: Sink<Tok = T>>(
+    pub fn write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
-        self.put::<S, false>(sink, at, data, cause, after)
+        after: Tok,
+    ) -> Result<Tok> {
+        self.put::<false>(sink, at, data, cause, after)
     }
 
     /// Writes bytes. With `CLEAN`, clean writes are used where possible.
     #[inline]
-    pub(super) fn put<S: Sink<Tok = T>, const CLEAN: bool>(
+    pub(super) fn put<const CLEAN: bool>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         if self.passthrough {
-            return self.write_part::<S, CLEAN>(sink, at, data, cause, after);
+            return self.write_part::<CLEAN>(sink, at, data, cause, after);
         }
         let len = data.len();
         self.check_range(at, u64::from(len))?;
@@ -131,7 +131,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             let p = self.stripe_part(at, from, len);
             let after = self.after_move(sink, p, after);
             let data = data.part(p.from, p.len);
-            let one = self.write_part::<S, CLEAN>(sink, p.physical_at, data, cause, after)?;
+            let one = self.write_part::<CLEAN>(sink, p.physical_at, data, cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
             self.record_write(sink, p, one)?;
@@ -140,14 +140,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     #[inline]
-    fn write_part<S: Sink<Tok = T>, const CLEAN: bool>(
+    fn write_part<const CLEAN: bool>(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         if CLEAN {
             self.pcm.write_fresh(sink, at, data, cause, after)
         } else {
@@ -157,19 +157,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
-    pub(super) fn after_move<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
+    pub(super) fn after_move(&self, sink: &mut Sink, p: StripePart, after: Tok) -> Tok {
         if is_planted(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe.idx()]) }
     }
 
     /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves
     /// that become due.
     #[inline]
-    pub(super) fn record_write<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        p: StripePart,
-        done: T,
-    ) -> Result<()> {
+    pub(super) fn record_write(&mut self, sink: &mut Sink, p: StripePart, done: Tok) -> Result<()> {
         let stripe = p.stripe.idx();
         self.last_writes[stripe] = sink.join(self.last_writes[stripe], done);
         let unit = u64::from(self.pcm.geometry().write_unit);
@@ -233,7 +228,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     /// Orders all writes that `after` covers before everything that waits for the returned token.
     #[inline]
-    pub fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+    pub fn fence(&mut self, sink: &mut Sink, after: Tok) -> Tok {
         self.pcm.fence(sink, after)
     }
 

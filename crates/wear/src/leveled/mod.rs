@@ -14,16 +14,16 @@ use super::{Leveler, LevelerKind, Levelers, Shape, WearConfig};
 use crate::numbers::RegionId;
 use area::RegisterArea;
 use frit_core::convert::to_usize;
-use frit_core::{Error, Result, Token, UnitId};
+use frit_core::{Error, Result, Tok, UnitId};
 use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
 
 /// State of a region.
 #[derive(Clone, Copy, Debug)]
-struct WearRegion<T> {
+struct WearRegion {
     /// Bytes written since the last move.
     bytes_since_move: u64,
     /// Token that completes when the last move is durable.
-    move_barrier: T,
+    move_barrier: Tok,
     /// Number of the region as of the last flush, if that is kept.
     synced: u64,
 }
@@ -34,7 +34,7 @@ struct WearRegion<T> {
 /// are the result of a refresh. [`Leveled::refresh_bytes`] is `None` if stripes are too small to be
 /// refreshed.
 #[derive(Debug)]
-pub struct Leveled<T, St> {
+pub struct Leveled<St> {
     pcm: Pcm<St>,
     /// `true` without leveling: calls go directly to the device.
     passthrough: bool,
@@ -45,12 +45,12 @@ pub struct Leveled<T, St> {
     area: RegisterArea,
     stripe_shift: u32,
     interval_bytes: u64,
-    regions: Vec<WearRegion<T>>,
+    regions: Vec<WearRegion>,
     /// For each physical stripe: token of the writes to it since its last move.
-    last_writes: Vec<T>,
+    last_writes: Vec<Tok>,
     /// For each physical stripe: token after which it may be accessed, since a move filled or freed
     /// it.
-    ready: Vec<T>,
+    ready: Vec<Tok>,
     /// Regions that moved since the last flush, if registers as of a flush are kept.
     moved: Vec<RegionId>,
     /// Buffer for the stripe to be moved; empty if the medium holds no bytes.
@@ -62,14 +62,14 @@ pub struct Leveled<T, St> {
     refuse_reason: Option<String>,
 }
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     /// Puts a leveler over a device. [`Leveled::recover`] reads its existing contents; a new device
     /// needs [`Leveled::format`].
     ///
     /// # Errors
     /// Parameters do not fit the device: those of the leveler, or a stripe smaller than a line or
     /// an interleave unit.
-    pub fn new(pcm: Pcm<St>, config: WearConfig) -> Result<Leveled<T, St>> {
+    pub fn new(pcm: Pcm<St>, config: WearConfig) -> Result<Leveled<St>> {
         let line = pcm.geometry().line_bytes;
         let passthrough = config.leveler == LevelerKind::NoLeveling;
         if config.stripe_bytes < line && !passthrough {
@@ -87,7 +87,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             u64::from(leveler.logical()) * u64::from(shape.stripe_bytes)
         };
         let stripes = if passthrough { 0 } else { to_usize(leveler.physical()) };
-        let region = WearRegion { bytes_since_move: 0, move_barrier: T::default(), synced: 0 };
+        let region = WearRegion { bytes_since_move: 0, move_barrier: Tok::default(), synced: 0 };
         Ok(Leveled {
             passthrough,
             bytes,
@@ -95,8 +95,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
             stripe_shift: shape.stripe_bytes.trailing_zeros(),
             interval_bytes: config.interval_bytes()?,
             regions: vec![region; to_usize(leveler.regions())],
-            last_writes: vec![T::default(); stripes],
-            ready: vec![T::default(); stripes],
+            last_writes: vec![Tok::default(); stripes],
+            ready: vec![Tok::default(); stripes],
             moved: Vec::new(),
             buffer: vec![0; if St::STORES_BYTES && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],
             again: vec![0; if St::STORES_BYTES && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],

@@ -16,16 +16,16 @@ use crate::numbers::{PhysicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadTarget, Result, Sink, Token, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 /// Number of times that a stripe is read again when two reads of it differ.
 const READ_RETRIES: u32 = 3;
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     /// Makes the moves that are due in a region.
     #[cold]
-    pub(super) fn make_due_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: RegionId) -> Result<()> {
+    pub(super) fn make_due_moves(&mut self, sink: &mut Sink, region: RegionId) -> Result<()> {
         while self.regions[region.idx()].bytes_since_move >= self.interval_bytes {
             self.regions[region.idx()].bytes_since_move -= self.interval_bytes;
             self.step(sink, region)?;
@@ -33,7 +33,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    fn step<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: RegionId) -> Result<()> {
+    fn step(&mut self, sink: &mut Sink, region: RegionId) -> Result<()> {
         // The destination may be the position that the registers of the last flush name, so a
         // second move flushes first.
         let again = self.regions[region.idx()].synced != self.leveler.number(region);
@@ -70,7 +70,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for stripe in [from, to] {
             self.ready[stripe] = done;
             // The old writes are part of the copy, whose token everything waits for now.
-            self.last_writes[stripe] = T::default();
+            self.last_writes[stripe] = Tok::default();
         }
         self.moves += 1;
         if self.config.over_files {
@@ -79,13 +79,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    fn copy<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        from: PhysicalStripe,
-        to: PhysicalStripe,
-        after: T,
-    ) -> Result<T> {
+    fn copy(&mut self, sink: &mut Sink, from: PhysicalStripe, to: PhysicalStripe, after: Tok) -> Result<Tok> {
         let (shift, len) = (self.stripe_shift, self.shape.stripe_bytes);
         let (from, to) = (from.byte(shift, 0), to.byte(shift, 0));
         let into = if St::STORES_BYTES { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
@@ -114,14 +108,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     /// Writes the number of moves of a region to its line of a ring.
-    pub(super) fn write_register<S: Sink<Tok = T>>(
+    pub(super) fn write_register(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ring: RegisterRing,
         region: RegionId,
         number: u64,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         if is_planted(WearBug::SwapNotNoted) && !number.is_multiple_of(3) {
             return Ok(after);
         }
@@ -130,13 +124,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.word(sink, at, word, after)
     }
 
-    pub(super) fn word<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        word: [u8; 8],
-        after: T,
-    ) -> Result<T> {
+    pub(super) fn word(&mut self, sink: &mut Sink, at: u64, word: [u8; 8], after: Tok) -> Result<Tok> {
         let data =
             if St::STORES_BYTES { WriteData::Bytes(&word) } else { WriteData::Len(count_u32(word.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
@@ -147,7 +135,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub fn flush(&mut self, sink: &mut Sink) -> Result<()> {
         // Data is synced before the registers that name it.
         if self.moved.is_empty() || !is_planted(WearBug::SyncedFirst) {
             self.pcm.store_mut().sync()?;
@@ -159,14 +147,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub fn sync(&mut self, sink: &mut Sink) -> Result<()> {
         self.pcm.sync()?;
         self.write_synced_registers(sink)
     }
 
     /// Records the numbers of all moved regions as those of a flush. Called after a sync, and syncs
     /// again.
-    fn write_synced_registers<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn write_synced_registers(&mut self, sink: &mut Sink) -> Result<()> {
         if self.moved.is_empty() {
             return Ok(());
         }

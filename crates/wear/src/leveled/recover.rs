@@ -12,7 +12,7 @@ use crate::numbers::{LogicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::{bounded_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, CrashKind, Error, ReadTarget, Result, Sink, Token};
+use frit_core::{Cause, CrashKind, Error, ReadTarget, Result, Sink};
 use frit_media::Store;
 
 /// Result of a recovery of wear leveling.
@@ -26,14 +26,14 @@ pub struct WearRecovery {
     pub bytes_read: u64,
 }
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     /// Recovers the state from the device. An interrupted or repeated recovery has the same result.
     ///
     /// # Errors
     /// The device was never formatted, or for another configuration; a register is damaged where a
     /// newer number could be; after a power loss there are no registers as of the last flush; the
     /// store fails.
-    pub fn recover<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: CrashKind) -> Result<WearRecovery> {
+    pub fn recover(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<WearRecovery> {
         if self.passthrough {
             return Ok(WearRecovery::default());
         }
@@ -70,12 +70,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(found)
     }
 
-    fn recover_flushed<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        machine: bool,
-        found: &mut WearRecovery,
-    ) -> Result<()> {
+    fn recover_flushed(&mut self, sink: &mut Sink, machine: bool, found: &mut WearRecovery) -> Result<()> {
         for region in RegionId::first(self.leveler.regions()) {
             let current = self.leveler.number(region);
             let synced = self.newest(sink, RegisterRing::Synced, region, found)?;
@@ -96,7 +91,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     /// Undoes the moves since the last flush: clears their registers.
-    fn undo_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, found: &mut WearRecovery) -> Result<()> {
+    fn undo_moves(&mut self, sink: &mut Sink, found: &mut WearRecovery) -> Result<()> {
         found.from_flush = true;
         let state_at = self.area.state_at();
         let mut done = sink.start();
@@ -133,9 +128,9 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     /// Finds the largest number in a ring, and sets it as the number of the region.
-    fn newest<S: Sink<Tok = T>>(
+    fn newest(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         ring: RegisterRing,
         region: RegionId,
         found: &mut WearRecovery,
@@ -189,9 +184,9 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(len == into.len())
     }
 
-    fn read_registers<S: Sink<Tok = T>>(
+    fn read_registers(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         at: u64,
         into: &mut [u8],
         found: &mut WearRecovery,

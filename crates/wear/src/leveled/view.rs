@@ -4,10 +4,10 @@ use super::{Leveled, Leveler};
 use crate::life::{self, WearLifetime};
 use frit_core::convert::to_f64;
 use frit_core::visible::{MediumView, Metric};
-use frit_core::{Op, Result, Token};
+use frit_core::{Op, Result};
 use frit_media::{Partition, Store};
 
-impl<T: Token, St: Store> Leveled<T, St> {
+impl<St: Store> Leveled<St> {
     /// Allocates a partition of `bytes` bytes from the free logical space: see
     /// [`Pcm::add_partition`](frit_media::Pcm::add_partition).
     ///

@@ -1,7 +1,7 @@
 //! Frontends of a served volume beside NBD (FUSE, ublk, control, metrics), and the pacing of its
 //! replies.
 
-use frit_core::ParamInfo;
+use frit_core::{ParamInfo, Sink};
 use frit_engine::InOrder;
 use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
@@ -109,7 +109,7 @@ impl FrontendArgs {
                 let mut modelled = None;
                 let volume = Volume::open_with(dir, options, |hardware| {
                     modelled = Some(hardware.clone());
-                    InOrder::new(hardware)
+                    Sink::new(InOrder::new(hardware))
                 })?;
                 let meter = Arc::new(PaceMeter::default());
                 let hardware = modelled.unwrap_or_default();
@@ -211,10 +211,10 @@ impl FrontendArgs {
 }
 
 impl OpenedVolume {
-    fn of<S: frit_core::Sink>(
-        volume: Volume<S>,
+    fn of(
+        volume: Volume,
         meter: Option<Arc<PaceMeter>>,
-        backend: impl FnOnce(Volume<S>, Option<Arc<PaceMeter>>) -> Box<dyn Backend>,
+        backend: impl FnOnce(Volume, Option<Arc<PaceMeter>>) -> Box<dyn Backend>,
     ) -> Result<OpenedVolume> {
         Ok(OpenedVolume {
             stack: volume.stack().name().into(),
@@ -267,7 +267,7 @@ impl Frontends {
 
 /// Returns the layer's parameters as the stack sets them.
 pub(crate) fn defaults(stack: &Stack) -> Result<Vec<ParamInfo>> {
-    Ok(stack.build_untimed(&Bytes::None)?.layer.params().list())
+    Ok(stack.build(&Bytes::None)?.layer.params().list())
 }
 
 /// Returns the pacing accuracy of one operation, in a line.

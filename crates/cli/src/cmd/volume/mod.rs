@@ -9,7 +9,7 @@ use progress::ReadProgress;
 pub(crate) use show::{recovery, seconds_per_gb, sizes, when};
 
 use crate::output::{print_stderr, report};
-use frit_core::UntimedSink;
+use frit_core::Sink;
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Report, Result, WrapErr};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) const NOT_OPENED: u8 = 2;
 pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume> {
     let bar = ByteProgress::bytes(quiet, "recovering", None);
     Volume::open_with(dir, &OpenOptions { read_only, crash: None }, |_| {
-        UntimedSink::observed(ReadProgress::new(bar))
+        Sink::untimed().observed(ReadProgress::new(bar))
     })
 }
 

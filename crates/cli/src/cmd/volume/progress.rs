@@ -1,6 +1,6 @@
 //! Progress bar on standard error, if that is a terminal, and an observer of commands that advances it.
 
-use frit_core::{Cmd, CommandObserver};
+use frit_core::{Cmd, CommandObserver, Tok};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress bar that counts bytes, removed when this is dropped.
@@ -74,7 +74,7 @@ impl ReadProgress {
 }
 
 impl CommandObserver for ReadProgress {
-    fn command(&mut self, cmd: &Cmd) {
+    fn command(&mut self, cmd: &Cmd, _: Tok, _: Tok) {
         if cmd.op.is_read() {
             self.read += u64::from(cmd.len);
             if self.read >= EVERY {

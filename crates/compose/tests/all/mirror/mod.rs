@@ -19,7 +19,7 @@ const DEVICE_BYTES: u64 = 64 << 10;
 const IDENTITY: u64 = 42;
 
 /// A mirror as a layer.
-type Layer<S> = Composed<S, Mirror<S>>;
+type Layer = Composed<Mirror>;
 
 /// Devices of a mirror, which outlive it.
 struct Bench {
@@ -41,20 +41,20 @@ impl Bench {
     }
 
     /// Builds a mirror over the devices, in the state that they have.
-    fn build<S: Sink + 'static>(&self, config: MirrorConfig) -> Layer<S> {
-        let boxed = |d: &TestDevice| Box::new(d.clone()) as Box<dyn BlockDevice<S>>;
+    fn build(&self, config: MirrorConfig) -> Layer {
+        let boxed = |d: &TestDevice| Box::new(d.clone()) as Box<dyn BlockDevice>;
         Composed::new(Mirror::new(config, self.devices.iter().map(boxed).collect(), IDENTITY).unwrap())
     }
 }
 
-fn metric<S: Sink + 'static>(layer: &Layer<S>, name: &str) -> u64 {
+fn metric(layer: &Layer, name: &str) -> u64 {
     let mut view = StackView::default();
     layer.visible(&mut view);
     view.metric(name).unwrap() as u64
 }
 
 /// Checks a mirror with its data.
-fn check<S: Sink + 'static>(layer: &mut Layer<S>, sink: &mut S, repair: bool) -> Result<Vec<Finding>> {
+fn check(layer: &mut Layer, sink: &mut Sink, repair: bool) -> Result<Vec<Finding>> {
     let mut all = Vec::new();
     layer.check(sink, CheckScope { data: true, repair, older: false }, &mut |f| all.push(f))?;
     Ok(all)

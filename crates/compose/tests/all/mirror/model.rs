@@ -62,10 +62,10 @@ pub(super) fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
 }
 
 /// A mirror of two sides and the contents that it may have.
-pub(super) struct Model<S: Sink + 'static> {
+pub(super) struct Model {
     bench: Bench,
-    sink: S,
-    layer: Layer<S>,
+    sink: Sink,
+    layer: Layer,
     /// Contents, by version.
     now: Vec<u8>,
     /// Contents that a sector may have after a crash.
@@ -84,8 +84,8 @@ fn random(seed: &mut u64) -> usize {
     (*seed >> 33) as usize
 }
 
-impl<S: Sink + 'static> Model<S> {
-    pub(super) fn new(bench: Bench, mut sink: S) -> Model<S> {
+impl Model {
+    pub(super) fn new(bench: Bench, mut sink: Sink) -> Model {
         let mut layer = bench.build(config());
         layer.format(&mut sink).unwrap();
         let possible = vec![BTreeSet::from([0]); SECTORS];
@@ -265,7 +265,7 @@ impl<S: Sink + 'static> Model<S> {
                 return Err(format!("start: {e}"));
             }
             self.bench.devices[side].state().dead = false;
-            self.layer = self.bench.build::<S>(MirrorConfig { ..config() });
+            self.layer = self.bench.build(MirrorConfig { ..config() });
             started = self.layer.recover(&mut self.sink, CrashKind::PowerLoss);
         } else if self.dead.is_none() && !revive {
             self.dead = self.bench.devices.iter().position(|d| d.state().dead);

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::model::{Model, actions};
 use frit_compose::planted::MirrorBug;
-use frit_core::UntimedSink;
+use frit_core::Sink;
 use frit_core::planted::{self, PlantedBug};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -18,7 +18,7 @@ fn sequences_until_found() -> Option<usize> {
     let strategy = actions(40);
     (1..=MOST).find(|_| {
         let actions = strategy.new_tree(&mut runner).unwrap().current();
-        Model::new(Bench::new(&[1, 1]), UntimedSink::new()).run(&actions).is_err()
+        Model::new(Bench::new(&[1, 1]), Sink::untimed()).run(&actions).is_err()
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use super::model::{Action, Model, actions};
-use frit_core::UntimedSink;
+use frit_core::Sink;
 use frit_engine::{AnyScheduler, Event, InOrder};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ proptest! {
 
     #[test]
     fn contents_are_those_of_a_plain_array(actions in actions(40)) {
-        let done = Model::new(Bench::new(&[1, 1]), UntimedSink::new()).run(&actions);
+        let done = Model::new(Bench::new(&[1, 1]), Sink::untimed()).run(&actions);
         prop_assert!(done.is_ok(), "{}", done.unwrap_err());
     }
 }
@@ -22,12 +22,12 @@ proptest! {
     #[test]
     fn engines_change_no_contents(actions in actions(40)) {
         let bench = Bench::new(&[100, 300]);
-        let engine = InOrder::new(&bench.hardware);
+        let engine = Sink::new(InOrder::new(&bench.hardware));
         let done = Model::new(bench, engine).run(&actions);
         prop_assert!(done.is_ok(), "{}", done.unwrap_err());
         let bench = Bench::new(&[100, 300]);
         let fifo: AnyScheduler = "fifo".parse().unwrap();
-        let engine = Event::new(&bench.hardware, fifo);
+        let engine = Sink::new(Event::new(&bench.hardware, fifo));
         let done = Model::new(bench, engine).run(&actions);
         prop_assert!(done.is_ok(), "{}", done.unwrap_err());
     }
@@ -35,7 +35,7 @@ proptest! {
 
 #[test]
 fn a_side_that_comes_back_after_a_crash_gets_what_only_it_had_marked() {
-    let done = Model::new(Bench::new(&[1, 1]), UntimedSink::new()).run(&[
+    let done = Model::new(Bench::new(&[1, 1]), Sink::untimed()).run(&[
         Action::Write(0, 1),
         Action::Flush,
         Action::Kill(1),

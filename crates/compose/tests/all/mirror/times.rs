@@ -2,17 +2,17 @@
 
 use super::{Bench, Layer, config};
 use frit_core::{
-    BlockLayer, Durable, Hints, Nanos, Op, Quiesce, ReadTarget, Result, Sector, UntimedSink, WriteData,
+    BlockLayer, Durable, Hints, Nanos, Op, Quiesce, ReadTarget, Result, Sector, Sink, WriteData,
 };
 use frit_engine::in_order::InOrder;
-use frit_engine::{AnyScheduler, Engine, Event, Recorder};
+use frit_engine::{AnyScheduler, Event, Recorder};
 
 /// Latencies of the sides.
 const FAST: u64 = 100;
 const SLOW: u64 = 300;
 
 /// Returns the time of a request on an idle engine.
-fn time<E: Engine>(engine: &mut E, request: impl FnOnce(&mut E) -> Result<()>) -> u64 {
+fn time(engine: &mut Sink, request: impl FnOnce(&mut Sink) -> Result<()>) -> u64 {
     let begun = engine.now();
     engine.begin();
     request(engine).unwrap();
@@ -24,16 +24,16 @@ fn time<E: Engine>(engine: &mut E, request: impl FnOnce(&mut E) -> Result<()>) -
     engine.next_done(Nanos::MAX).unwrap().at.0 - begun.0
 }
 
-fn write<E: Engine + 'static>(m: &mut Layer<E>, e: &mut E, at: u64, sectors: u32) -> u64 {
+fn write(m: &mut Layer, e: &mut Sink, at: u64, sectors: u32) -> u64 {
     time(e, |e| m.write(e, Sector(at), WriteData::Len(sectors * 512), Hints::NONE))
 }
 
-fn read<E: Engine + 'static>(m: &mut Layer<E>, e: &mut E, at: u64, sectors: u32) -> u64 {
+fn read(m: &mut Layer, e: &mut Sink, at: u64, sectors: u32) -> u64 {
     time(e, |e| m.read(e, Sector(at), ReadTarget::Len(sectors * 512), Hints::NONE))
 }
 
-fn requests_take<E: Engine + 'static>(bench: &Bench, e: &mut E) {
-    let mut m: Layer<E> = bench.build(config());
+fn requests_take(bench: &Bench, e: &mut Sink) {
+    let mut m: Layer = bench.build(config());
     time(e, |e| m.format(e));
     while e.next_done(Nanos::MAX).is_some() {}
     // The first write to a region waits for the mark, a write and a flush, of the slower side.
@@ -56,16 +56,19 @@ fn requests_take<E: Engine + 'static>(bench: &Bench, e: &mut E) {
 #[test]
 fn a_write_takes_the_slower_side_and_a_read_takes_one() {
     let bench = Bench::new(&[FAST, SLOW]);
-    requests_take(&bench, &mut InOrder::new(&bench.hardware));
+    requests_take(&bench, &mut Sink::new(InOrder::new(&bench.hardware)));
     let bench = Bench::new(&[FAST, SLOW]);
-    requests_take(&bench, &mut Event::<AnyScheduler>::new(&bench.hardware, "fifo".parse().unwrap()));
+    requests_take(
+        &bench,
+        &mut Sink::new(Event::<AnyScheduler>::new(&bench.hardware, "fifo".parse().unwrap())),
+    );
 }
 
 #[test]
 fn a_degraded_mirror_takes_the_side_that_is_left() {
     let bench = Bench::new(&[FAST, SLOW]);
-    let mut e = InOrder::new(&bench.hardware);
-    let mut m: Layer<InOrder> = bench.build(config());
+    let mut e = Sink::new(InOrder::new(&bench.hardware));
+    let mut m: Layer = bench.build(config());
     write(&mut m, &mut e, 0, 1);
     bench.devices[1].state().dead = true;
     // The note is written and flushed at the time of the data, behind it on the same side: two
@@ -78,8 +81,8 @@ fn a_degraded_mirror_takes_the_side_that_is_left() {
 #[test]
 fn reads_that_stay_in_a_range_stay_on_a_side() {
     let bench = Bench::new(&[1, 1, 1]);
-    let mut m: Layer<UntimedSink> = bench.build(config());
-    let mut sink = UntimedSink::new();
+    let mut m: Layer = bench.build(config());
+    let mut sink = Sink::untimed();
     m.halt(&mut sink).unwrap();
     let reads = || bench.devices.iter().map(|d| d.state().reads).collect::<Vec<_>>();
     let before = reads();
@@ -95,18 +98,20 @@ fn reads_that_stay_in_a_range_stay_on_a_side() {
 #[test]
 fn data_waits_for_the_mark_and_a_cleared_mark_for_the_data() {
     let bench = Bench::new(&[1, 1]);
-    let mut r = Recorder::new(UntimedSink::new());
-    let mut m: Layer<Recorder> = bench.build(config());
+    let mut r = Sink::new(Recorder::default());
+    let mut m: Layer = bench.build(config());
     m.format(&mut r).unwrap();
-    let formatted = r.recording().ops.len();
+    let recorded = |r: &Sink| r.engine::<Recorder>().unwrap().recording().ops.len();
+    let formatted = recorded(&r);
     for region in 0..6 {
-        r.begin_request();
+        r.begin();
         m.write(&mut r, Sector(region * 8), WriteData::Bytes(&[1; 512]), Hints::NONE).unwrap();
+        r.end();
     }
-    let written = r.recording().ops.len();
-    r.begin_request();
+    let written = recorded(&r);
+    r.begin();
     m.step(&mut r, 8).unwrap();
-    let (ops, _) = r.finish();
+    let (ops, _) = Recorder::finish(r).unwrap();
     let ops = &ops.ops;
     let flush = |i: usize| ops[i].cmd.op == Op::DramWrite && ops[i].cmd.len == 0;
     // Each data write comes directly or not after a flush of both sides.

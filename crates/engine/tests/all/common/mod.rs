@@ -3,9 +3,9 @@
 #![allow(unreachable_pub)] // the module is private
 
 use frit_core::{
-    Cause, Cmd, LinkRequest, MediumKind, Nanos, Op, Progress, Result, Sink, TrafficKind, UnitId,
+    Cause, Cmd, LinkRequest, MediumKind, Nanos, Op, Progress, Result, Sink, Tok, TrafficKind, UnitId,
 };
-use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
+use frit_engine::{Arrival, Driver, DriverCounters, Host, LoopMode, RequestTimes};
 use frit_media::{
     CellKind, CommandCycles, Device, Hardware, LatencyCurve, NandCells, NandLayout, NandSuspend, NandTiming,
     ObjectTiming, PageOrder, PageTimes, PcmTiming, SuspendTimes, TimingModel,
@@ -207,26 +207,26 @@ pub fn singles(commands: &[Cmd]) -> Vec<Request> {
 }
 
 /// Action of a background step.
-pub type Background<S> = Box<dyn FnMut(&mut S, u32) -> Progress<<S as Sink>::Tok>>;
+pub type Background = Box<dyn FnMut(&mut Sink, u32) -> Progress>;
 
 /// A host that makes the requests of a script and records their times by index.
-pub struct Script<S: Sink> {
+pub struct Script {
     pub requests: Vec<Request>,
     pub next: usize,
     pub times: Vec<Option<RequestTimes>>,
-    pub background: Option<Background<S>>,
+    pub background: Option<Background>,
     /// The commands of a request after its first one are a request to a layer below, which starts this
     /// long after the end of the first.
     pub nested: Option<Nanos>,
 }
 
-impl<S: Sink> Script<S> {
-    pub fn new(requests: Vec<Request>) -> Script<S> {
+impl Script {
+    pub fn new(requests: Vec<Request>) -> Script {
         Script { times: vec![None; requests.len()], requests, next: 0, background: None, nested: None }
     }
 }
 
-impl<S: Sink> Host<S> for Script<S> {
+impl Host for Script {
     fn next(&mut self) -> Result<Option<Arrival>> {
         self.next += 1;
         Ok(self
@@ -235,7 +235,7 @@ impl<S: Sink> Host<S> for Script<S> {
             .map(|r| Arrival { at: Nanos(r.at), class: r.commands.len() as u8 }))
     }
 
-    fn serve(&mut self, sink: &mut S) -> Result<()> {
+    fn serve(&mut self, sink: &mut Sink) -> Result<()> {
         let mut toks = Vec::new();
         let mut outer = None;
         for &(cmd, after) in &self.requests[self.next - 1].commands {
@@ -245,7 +245,7 @@ impl<S: Sink> Host<S> for Script<S> {
                 outer = Some(sink.begin_nested(after));
             }
             // A command of the nested request waits for its start in any case.
-            let start = if outer.is_some() { S::Tok::default() } else { sink.start() };
+            let start = if outer.is_some() { Tok::default() } else { sink.start() };
             let after = after.map_or(start, |i| toks[i]);
             toks.push(sink.emit(cmd, after));
         }
@@ -258,7 +258,7 @@ impl<S: Sink> Host<S> for Script<S> {
         Ok(())
     }
 
-    fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn background(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         Ok(self.background.as_mut().map_or(Progress::Idle, |b| b(sink, budget)))
     }
 
@@ -270,18 +270,14 @@ impl<S: Sink> Host<S> for Script<S> {
 }
 
 /// Runs a script to its end. Returns the times by index.
-pub fn run<E: Engine>(
-    engine: &mut E,
-    mode: LoopMode,
-    requests: &[Request],
-) -> (Vec<RequestTimes>, DriverCounters) {
+pub fn run(engine: &mut Sink, mode: LoopMode, requests: &[Request]) -> (Vec<RequestTimes>, DriverCounters) {
     run_nested(engine, mode, requests, None)
 }
 
 /// Runs a script to its end, with the commands after the first of each request in a request to a
 /// layer below.
-pub fn run_nested<E: Engine>(
-    engine: &mut E,
+pub fn run_nested(
+    engine: &mut Sink,
     mode: LoopMode,
     requests: &[Request],
     nested: Option<Nanos>,
@@ -294,7 +290,7 @@ pub fn run_nested<E: Engine>(
 }
 
 /// Runs all requests at once. Returns the times of acknowledgement.
-pub fn ends<E: Engine>(engine: &mut E, requests: &[Request]) -> Vec<u64> {
+pub fn ends(engine: &mut Sink, requests: &[Request]) -> Vec<u64> {
     let mode = LoopMode::Closed { depth: 1000 };
     run(engine, mode, requests).0.iter().map(|t| t.acknowledged.0).collect()
 }

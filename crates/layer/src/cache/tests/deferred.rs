@@ -2,7 +2,7 @@
 //! some moment between request and completion, and a hit never waits.
 
 use super::*;
-use frit_core::{BlockingMedium, Buffer, Deferred, Error, RequestIntent, Result};
+use frit_core::{BlockingMedium, Buffer, Deferred, Error, RequestIntent, Result, Sink};
 use std::sync::{Arc, Mutex};
 
 /// A disk in memory that can be accessed from any thread.
@@ -46,7 +46,7 @@ impl BlockingMedium for SharedDisk {
     }
 }
 
-type Late = Cache<UntimedSink, MemoryStore, Disk<SharedDisk>>;
+type Late = Cache<MemoryStore, Disk<SharedDisk>>;
 
 /// A request or job that is not complete.
 struct Open {
@@ -84,7 +84,7 @@ impl Run {
             None => Buffer::Out(&r.write),
         };
         let outcome = open.left.run(&mut buffer);
-        self.layer.settle(&mut UntimedSink::new(), &open.left, outcome, &mut buffer).unwrap();
+        self.layer.settle(&mut Sink::untimed(), &open.left, outcome, &mut buffer).unwrap();
         if let Some((bytes, may)) = &r.read {
             check(r.at, bytes, may);
         }
@@ -93,7 +93,7 @@ impl Run {
 
     /// Completes one access or takes one job, so that a refused request can be repeated.
     fn wait(&mut self, pick: usize) {
-        match BlockLayer::<UntimedSink>::job(&mut self.layer, &mut UntimedSink::new()).unwrap() {
+        match BlockLayer::job(&mut self.layer, &mut Sink::untimed()).unwrap() {
             Some(left) => self.open.push(Open { request: None, left }),
             None => {
                 assert!(!self.open.is_empty(), "a request waits, but nothing is in flight");
@@ -104,7 +104,7 @@ impl Run {
 
     /// Returns the layer's prediction for a request before it is made.
     fn would_block(&self, what: RequestIntent, at: u64, sectors: u64) -> bool {
-        BlockLayer::<UntimedSink>::would_block(&self.layer, what, Sector(at), sectors)
+        BlockLayer::would_block(&self.layer, what, Sector(at), sectors)
     }
 
     fn changes(&mut self, at: u64, sectors: u64, to: u8) {
@@ -128,8 +128,7 @@ impl Run {
         self.changes(at, sectors, self.stamp);
         let slow = loop {
             let slow = self.would_block(RequestIntent::Write, at, sectors);
-            match self.layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&write), Hints::NONE)
-            {
+            match self.layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&write), Hints::NONE) {
                 Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a write waits");
                     self.wait(pick);
@@ -142,7 +141,7 @@ impl Run {
         };
         // A write to the disk is completed before the next request: concurrent reads of its range
         // are undefined until then.
-        if let Some(left) = BlockLayer::<UntimedSink>::deferred(&mut self.layer) {
+        if let Some(left) = BlockLayer::deferred(&mut self.layer) {
             assert!(slow, "`slow` did not predict a write to the disk");
             self.open.push(Open { request: Some(Request { at, read: None, write }), left });
             self.finish(self.open.len() - 1);
@@ -154,7 +153,7 @@ impl Run {
         let slow = loop {
             let slow = self.would_block(RequestIntent::Read, at, sectors);
             match self.layer.read(
-                &mut UntimedSink::new(),
+                &mut Sink::untimed(),
                 Sector(at),
                 ReadTarget::Bytes(&mut bytes),
                 Hints::NONE,
@@ -170,7 +169,7 @@ impl Run {
             }
         };
         let may: Vec<Vec<u8>> = (at..at + sectors).map(|s| vec![self.model[s as usize]]).collect();
-        let left = BlockLayer::<UntimedSink>::deferred(&mut self.layer);
+        let left = BlockLayer::deferred(&mut self.layer);
         assert_eq!(slow, left.is_some(), "a read of {sectors} sectors at {at}");
         match left {
             Some(left) => {
@@ -184,12 +183,12 @@ impl Run {
     fn discard(&mut self, at: u64, sectors: u64, pick: usize) {
         self.changes(at, sectors, 0);
         loop {
-            match self.layer.discard(&mut UntimedSink::new(), Sector(at), sectors) {
+            match self.layer.discard(&mut Sink::untimed(), Sector(at), sectors) {
                 Err(Error::WouldBlock) => self.wait(pick),
                 done => break done.unwrap(),
             }
         }
-        if let Some(left) = BlockLayer::<UntimedSink>::deferred(&mut self.layer) {
+        if let Some(left) = BlockLayer::deferred(&mut self.layer) {
             let request = Request { at, read: None, write: Vec::new() };
             self.open.push(Open { request: Some(request), left });
             self.finish(self.open.len() - 1);
@@ -212,7 +211,7 @@ fn late(config: CacheConfig) -> (Late, SharedDisk) {
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
     let medium = Disk::new(disk_config(), disk.clone(), &mut hw).unwrap();
     let mut layer = Cache::new(config, pcm, Box::new(medium), None).unwrap();
-    assert!(BlockLayer::<UntimedSink>::defer(&mut layer, true));
+    assert!(BlockLayer::defer(&mut layer, true));
     (layer, disk)
 }
 
@@ -235,13 +234,13 @@ proptest! {
                 Step::Write(at, n) => run.write(at, n.min(200), pick),
                 Step::Read(at, n) => run.read(at, n, pick),
                 Step::Discard(at, n) => run.discard(at, n, pick),
-                Step::Idle(n) => drop(run.layer.step(&mut UntimedSink::new(), n).unwrap()),
+                Step::Idle(n) => drop(run.layer.step(&mut Sink::untimed(), n).unwrap()),
                 Step::Set(key, value) => run.layer.set(key, value).unwrap(),
                 _ if run.open.is_empty() => {}
                 _ => run.finish(pick),
             }
             run.layer.audit();
-            if pick % 3 == 0 && let Some(left) = BlockLayer::<UntimedSink>::job(&mut run.layer, &mut UntimedSink::new()).unwrap() {
+            if pick % 3 == 0 && let Some(left) = BlockLayer::job(&mut run.layer, &mut Sink::untimed()).unwrap() {
                 run.open.push(Open { request: None, left });
             }
         }
@@ -263,37 +262,34 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     let block = |n: u8| vec![n; 4096];
     for i in 0..90_u64 {
         layer
-            .write(&mut UntimedSink::new(), Sector(i * 8), WriteData::Bytes(&block(i as u8)), Hints::NONE)
+            .write(&mut Sink::untimed(), Sector(i * 8), WriteData::Bytes(&block(i as u8)), Hints::NONE)
             .unwrap();
     }
     let mut miss = vec![0; 4096];
-    layer.read(&mut UntimedSink::new(), Sector(12_000), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
-    let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
-    layer.write(&mut UntimedSink::new(), Sector(8000), WriteData::Bytes(&block(200)), Hints::NONE).unwrap();
-    layer.write(&mut UntimedSink::new(), Sector(8008), WriteData::Bytes(&block(201)), Hints::NONE).unwrap();
-    let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink::new())
-        .unwrap()
-        .expect("the destage is left to others");
+    layer.read(&mut Sink::untimed(), Sector(12_000), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
+    let missed = BlockLayer::deferred(&mut layer).expect("the miss is left to others");
+    layer.write(&mut Sink::untimed(), Sector(8000), WriteData::Bytes(&block(200)), Hints::NONE).unwrap();
+    layer.write(&mut Sink::untimed(), Sector(8008), WriteData::Bytes(&block(201)), Hints::NONE).unwrap();
+    let job =
+        BlockLayer::job(&mut layer, &mut Sink::untimed()).unwrap().expect("the destage is left to others");
     // Both are in flight: reads and writes of cached blocks go on, also of blocks that are being
     // destaged.
     for i in 0..90_u64 {
         let mut back = vec![0; 4096];
-        layer
-            .read(&mut UntimedSink::new(), Sector(i * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
-            .unwrap();
-        assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none(), "block {i} is a hit");
+        layer.read(&mut Sink::untimed(), Sector(i * 8), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+        assert!(BlockLayer::deferred(&mut layer).is_none(), "block {i} is a hit");
         assert_eq!(back, block(i as u8));
     }
-    layer.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&block(99)), Hints::NONE).unwrap();
-    assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none());
+    layer.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&block(99)), Hints::NONE).unwrap();
+    assert!(BlockLayer::deferred(&mut layer).is_none());
     for left in [job, missed] {
         let mut buffer = Buffer::In(&mut miss);
         let outcome = left.run(&mut buffer);
-        layer.settle(&mut UntimedSink::new(), &left, outcome, &mut buffer).unwrap();
+        layer.settle(&mut Sink::untimed(), &left, outcome, &mut buffer).unwrap();
     }
     assert_eq!(miss, block(0));
     let mut back = vec![0; 4096];
-    layer.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+    layer.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert_eq!(back, block(99), "written while it was on its way");
 }
 
@@ -301,16 +297,16 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
 fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
     for policy in ["halo", "lru", "sweep"] {
         let (mut layer, _) = late(named(policy));
-        let write = |layer: &mut Cache<UntimedSink, _, _>, i: u64| {
-            layer.write(&mut UntimedSink::new(), Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
+        let write = |layer: &mut Cache<_, _>, i: u64| {
+            layer.write(&mut Sink::untimed(), Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
         };
         // A sector of each block is cached: the rest has to come from the disk.
         for i in 0..60 {
             write(&mut layer, i).unwrap();
         }
         let mut miss = vec![0; 200 * 4096];
-        layer.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
-        let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
+        layer.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
+        let missed = BlockLayer::deferred(&mut layer).expect("the miss is left to others");
         // The cache fills up with blocks that cannot be evicted.
         let mut next = 60;
         while next < 200 && write(&mut layer, next).is_ok() {
@@ -320,15 +316,13 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         assert!(matches!(write(&mut layer, next), Err(Error::WouldBlock)), "{policy}");
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
-        layer.settle(&mut UntimedSink::new(), &missed, outcome, &mut buffer).unwrap();
+        layer.settle(&mut Sink::untimed(), &missed, outcome, &mut buffer).unwrap();
         // After the read is settled they can be evicted.
         while let Err(e) = write(&mut layer, next) {
             assert!(matches!(e, Error::WouldBlock), "{policy}: {e}");
-            let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink::new())
-                .unwrap()
-                .expect("a destage");
+            let job = BlockLayer::job(&mut layer, &mut Sink::untimed()).unwrap().expect("a destage");
             let outcome = job.run(&mut Buffer::None);
-            layer.settle(&mut UntimedSink::new(), &job, outcome, &mut Buffer::None).unwrap();
+            layer.settle(&mut Sink::untimed(), &job, outcome, &mut Buffer::None).unwrap();
         }
         layer.audit();
     }
@@ -339,18 +333,18 @@ fn a_discarded_block_does_not_come_back_from_a_version_in_flight() {
     let (mut layer, _) = late(named("lru"));
     let finish = |layer: &mut Late, left: &Deferred| {
         let outcome = left.run(&mut Buffer::None);
-        layer.settle(&mut UntimedSink::new(), left, outcome, &mut Buffer::None).unwrap();
+        layer.settle(&mut Sink::untimed(), left, outcome, &mut Buffer::None).unwrap();
     };
     let write = |layer: &mut Late, at: u64, byte: u8| {
         let data = [byte; 4096];
-        layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
     };
     // The disk has some blocks, but has not flushed them.
     let mut next = 0;
     while layer.in_flight.len() == 0 {
         write(&mut layer, next * 8, 1);
         next += 1;
-        let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink::new()).unwrap();
+        let job = BlockLayer::job(&mut layer, &mut Sink::untimed()).unwrap();
         job.iter().for_each(|job| finish(&mut layer, job));
     }
     let (lbn, earlier) = (layer.in_flight.blocks[0].lbn, layer.in_flight.blocks[0].slot);
@@ -358,8 +352,8 @@ fn a_discarded_block_does_not_come_back_from_a_version_in_flight() {
     write(&mut layer, at, 2);
     let last = layer.dir.get(lbn).unwrap();
     assert!(last != earlier && layer.in_flight.len() > 0, "the earlier version is still in flight");
-    layer.discard(&mut UntimedSink::new(), Sector(at), 8).unwrap();
-    let left = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("zeros for the disk");
+    layer.discard(&mut Sink::untimed(), Sector(at), 8).unwrap();
+    let left = BlockLayer::deferred(&mut layer).expect("zeros for the disk");
     finish(&mut layer, &left);
     assert!(layer.in_flight.len() > 0);
     // From now on the slot of the last version may hold another block. A recovery must not find the

@@ -20,13 +20,13 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
         let disk = Disk::new(disk_config(), store, &mut hw).unwrap();
         let mut layer = Cache::new(named(policy), pcm, Box::new(disk), None).unwrap();
         let block = |n: u8| vec![n; 4096];
-        let write = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<FailingStore>>, lbn: u64, n: u8| {
-            layer.write(&mut UntimedSink::new(), Sector(lbn * 8), WriteData::Bytes(&block(n)), Hints::NONE)
+        let write = |layer: &mut Cache<MemoryStore, Disk<FailingStore>>, lbn: u64, n: u8| {
+            layer.write(&mut Sink::untimed(), Sector(lbn * 8), WriteData::Bytes(&block(n)), Hints::NONE)
         };
-        let read = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<FailingStore>>, lbn: u64| {
+        let read = |layer: &mut Cache<MemoryStore, Disk<FailingStore>>, lbn: u64| {
             let mut back = vec![0; 4096];
             layer
-                .read(&mut UntimedSink::new(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
+                .read(&mut Sink::untimed(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
                 .map(|()| back)
         };
         for i in 0..60_u8 {
@@ -44,14 +44,14 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
         layer.audit();
         assert_eq!(read(&mut layer, 0).unwrap(), block(1), "hits go on");
         assert!(read(&mut layer, 2000).is_err());
-        assert!(Durable::<UntimedSink>::refuses(&layer).is_none());
+        assert!(Durable::refuses(&layer).is_none());
         for _ in 0..200 {
-            layer.step(&mut UntimedSink::new(), 16).unwrap();
+            layer.step(&mut Sink::untimed(), 16).unwrap();
         }
         layer.audit();
         fails.store(false, Ordering::Relaxed);
         for _ in 0..200 {
-            layer.step(&mut UntimedSink::new(), 16).unwrap();
+            layer.step(&mut Sink::untimed(), 16).unwrap();
         }
         layer.audit();
         for i in 60..120_u8 {
@@ -76,18 +76,17 @@ fn damage_is_told_never_written_back_and_mended_by_a_whole_write() {
     layer.space.pcm.peek(at + 1000, &mut byte).unwrap();
     layer.space.pcm.store_mut().write(at + 1000, &[byte[0] ^ 4]).unwrap();
     let mut back = vec![0; 512];
-    let e = layer
-        .read(&mut UntimedSink::new(), Sector(83), ReadTarget::Bytes(&mut back), Hints::NONE)
-        .unwrap_err();
+    let e =
+        layer.read(&mut Sink::untimed(), Sector(83), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap_err();
     assert!(e.to_string().contains("block 10 of the disk"), "{e}");
     layer.set("dirty_low", "0").unwrap();
-    while layer.step(&mut UntimedSink::new(), 8).unwrap() != frit_core::Progress::Idle {}
+    while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
     assert_eq!(disk_commands(&layer, Op::DiskWrite), 1, "the whole block only");
     let mut kinds = Vec::new();
     let scope = CheckScope { data: true, ..CheckScope::default() };
-    layer.check(&mut UntimedSink::new(), scope, &mut |f| kinds.push((f.kind, f.lpn))).unwrap();
+    layer.check(&mut Sink::untimed(), scope, &mut |f| kinds.push((f.kind, f.lpn))).unwrap();
     assert_eq!(kinds, [("bad-data", Some(10))]);
-    let part = layer.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&[1; 512]), Hints::NONE);
+    let part = layer.write(&mut Sink::untimed(), Sector(80), WriteData::Bytes(&[1; 512]), Hints::NONE);
     assert!(matches!(part, Err(Error::Corrupt { .. })), "{part:?}");
     model.write(&mut layer, 80, 8);
     model.all(&mut layer);
@@ -105,11 +104,11 @@ fn a_damaged_block_is_given_up_only_when_told() {
     let mut repaired = Vec::new();
     for older in [false, true] {
         let scope = CheckScope { data: true, repair: true, older };
-        layer.check(&mut UntimedSink::new(), scope, &mut |f| repaired.push(f.repaired)).unwrap();
+        layer.check(&mut Sink::untimed(), scope, &mut |f| repaired.push(f.repaired)).unwrap();
     }
     assert_eq!(repaired, [false, true]);
     let mut back = vec![1; 4096];
-    layer.read(&mut UntimedSink::new(), Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+    layer.read(&mut Sink::untimed(), Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back.iter().all(|&b| b == 0), "the disk's version");
     layer.audit();
 }
@@ -117,14 +116,13 @@ fn a_damaged_block_is_given_up_only_when_told() {
 #[test]
 fn media_of_another_shape_are_refused() {
     let (mut pcm, mut disk) = stores();
-    open(&named("halo"), &mut pcm, &mut disk).format(&mut UntimedSink::new()).unwrap();
+    open(&named("halo"), &mut pcm, &mut disk).format(&mut Sink::untimed()).unwrap();
     let small = CacheConfig { cache_bytes: 70 * 4096, ..named("halo") };
-    let e =
-        open(&small, &mut pcm, &mut disk).recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err();
+    let e = open(&small, &mut pcm, &mut disk).recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err();
     assert!(e.to_string().contains("cache of"), "{e}");
     let (mut blank, _) = stores();
     let e = open(&named("halo"), &mut blank, &mut disk)
-        .recover(&mut UntimedSink::new(), CrashKind::Process)
+        .recover(&mut Sink::untimed(), CrashKind::Process)
         .unwrap_err();
     assert!(e.to_string().contains("holds no cache"), "{e}");
 }
@@ -135,8 +133,8 @@ fn media_of_another_shape_are_refused() {
 fn what_a_stop_left_of_a_record_goes() {
     let (mut pcm, mut disk) = stores();
     let mut layer = open(&CacheConfig { record_copies: 2, ..named("halo") }, &mut pcm, &mut disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
-    layer.write(&mut UntimedSink::new(), Sector(40), WriteData::Bytes(&[7; 4096]), Hints::NONE).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
+    layer.write(&mut Sink::untimed(), Sector(40), WriteData::Bytes(&[7; 4096]), Hints::NONE).unwrap();
     let slot = layer.dir.get(Lbn(5)).unwrap();
     let records: Vec<u64> = layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect();
     let last_word = |layer: &Layer<'_>, at: u64| {
@@ -148,7 +146,7 @@ fn what_a_stop_left_of_a_record_goes() {
         layer.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
         assert_ne!(last_word(&layer, at), 0);
     }
-    layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert!(layer.dir.get(Lbn(5)).is_none());
     for at in records {
         assert_eq!(last_word(&layer, at), 0);

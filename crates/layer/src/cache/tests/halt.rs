@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::numbers::{CacheSlot, Lbn, RecordSlot};
-use frit_core::{Error, Result};
+use frit_core::{Error, Result, Sink};
 
 /// A memory store that behaves like files behind a page cache.
 #[derive(Debug)]
@@ -55,22 +55,22 @@ fn records<P: Store>(layer: &Layer<'_, P>, lbn: Lbn) -> Vec<u64> {
 fn block<P: Store>(layer: &mut Layer<'_, P>, lbn: u64) -> Result<Vec<u8>> {
     let mut back = vec![0xEE; 4096];
     layer
-        .read(&mut UntimedSink::new(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
+        .read(&mut Sink::untimed(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
         .map(|()| back)
 }
 
 /// Blocks 10 to 29, of which the disk has an earlier version, after a clean shutdown.
 fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut Model) -> Layer<'a, P> {
     let mut layer = open(&two_copies(), pcm, disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     model.write(&mut layer, 80, 160);
     layer.set("drain", "true").unwrap();
-    while layer.step(&mut UntimedSink::new(), 8).unwrap() != frit_core::Progress::Idle {}
+    while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
     for lbn in 10..30 {
         model.write(&mut layer, lbn * 8, 8);
     }
-    layer.flush(&mut UntimedSink::new()).unwrap();
-    layer.halt(&mut UntimedSink::new()).unwrap();
+    layer.flush(&mut Sink::untimed()).unwrap();
+    layer.halt(&mut Sink::untimed()).unwrap();
     layer
 }
 
@@ -84,7 +84,7 @@ fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         let at = layer.space.layout.data(layer.dir.get(Lbn(12)).unwrap());
         flip(&mut layer, at + 1000);
-        let found = layer.recover(&mut UntimedSink::new(), stop).unwrap();
+        let found = layer.recover(&mut Sink::untimed(), stop).unwrap();
         assert!(found.clean && found.pages == 20, "{found:?}");
         let e = block(&mut layer, 12).unwrap_err().to_string();
         assert!(e.contains("block 12 of the disk"), "{e}");
@@ -92,7 +92,7 @@ fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
         for older in [false, true] {
             let scope = CheckScope { data: true, repair: true, older };
             layer
-                .check(&mut UntimedSink::new(), scope, &mut |f| told.push((f.kind, f.lpn, f.repaired)))
+                .check(&mut Sink::untimed(), scope, &mut |f| told.push((f.kind, f.lpn, f.repaired)))
                 .unwrap();
         }
         assert_eq!(told, [("bad-data", Some(12), false), ("bad-data", Some(12), true)]);
@@ -106,10 +106,10 @@ fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
     let mut layer = halted(&mut pcm, &mut disk, &mut model);
     model.write(&mut layer, 96, 8);
-    layer.flush(&mut UntimedSink::new()).unwrap();
+    layer.flush(&mut Sink::untimed()).unwrap();
     let at = layer.space.layout.data(layer.dir.get(Lbn(12)).unwrap());
     flip(&mut layer, at + 1000);
-    let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+    let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
     assert!(!found.clean);
     assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
 }
@@ -122,15 +122,15 @@ fn damage_to_the_page_of_marks_does_not_make_a_damaged_block_a_torn_one() {
         let ((mut pcm, mut disk), mut model) = (stores(), Model::new());
         let config = CacheConfig { record_copies: copies, ..named("halo") };
         let mut layer = open(&config, &mut pcm, &mut disk);
-        layer.format(&mut UntimedSink::new()).unwrap();
+        layer.format(&mut Sink::untimed()).unwrap();
         for _ in 0..2 {
             model.write(&mut layer, 80, 8);
-            layer.flush(&mut UntimedSink::new()).unwrap();
+            layer.flush(&mut Sink::untimed()).unwrap();
         }
         let at = layer.space.layout.data(layer.dir.get(Lbn(10)).unwrap());
         flip(&mut layer, at + 1000);
         layer.space.pcm.store_mut().write(4096, &[0; 4096]).unwrap();
-        layer.recover(&mut UntimedSink::new(), stop).unwrap();
+        layer.recover(&mut Sink::untimed(), stop).unwrap();
         let read = block(&mut layer, 10);
         // Without second copies, which are for volumes, nothing tells of the damage.
         assert_eq!(read.is_err(), copies == 2, "{stop:?}");
@@ -146,7 +146,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
         for at in records(&layer, Lbn(lbn)) {
             flip(&mut layer, at + u64::from(lbn));
         }
-        let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+        let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
         assert!(found.clean && !found.lost_any() && found.pages == 20, "{found:?}");
         model.all(&mut layer);
         layer.audit();
@@ -162,7 +162,7 @@ fn several_lost_records_make_everything_that_is_not_cached_an_error() {
     let lost: Vec<u64> = [12, 20].into_iter().flat_map(|lbn| records(&layer, Lbn(lbn))).collect();
     lost.into_iter().for_each(|at| flip(&mut layer, at + 9));
     for _ in 0..2 {
-        let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+        let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
         assert!(found.clean && found.lost_any() && found.pages == 18, "{found:?}");
         let what = &found.unnamed[0];
         assert!(
@@ -173,20 +173,19 @@ fn several_lost_records_make_everything_that_is_not_cached_an_error() {
             assert!(matches!(block(&mut layer, lbn), Err(Error::Corrupt { .. })), "{lbn}");
         }
         model.read(&mut layer, 13 * 8, 8);
-        let write =
-            layer.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE);
+        let write = layer.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE);
         assert!(matches!(write, Err(Error::ReadOnly { .. })), "{write:?}");
-        assert!(layer.halt(&mut UntimedSink::new()).is_err(), "the summary is kept");
+        assert!(layer.halt(&mut Sink::untimed()).is_err(), "the summary is kept");
     }
     let mut told = Vec::new();
     for older in [false, true] {
         let scope = CheckScope { repair: true, older, ..CheckScope::default() };
-        layer.check(&mut UntimedSink::new(), scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
+        layer.check(&mut Sink::untimed(), scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
     }
     assert_eq!(told, [("missing-records", false), ("missing-records", true)]);
     assert!(block(&mut layer, 300).is_ok(), "the disk's versions show");
-    layer.halt(&mut UntimedSink::new()).unwrap();
-    let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+    layer.halt(&mut Sink::untimed()).unwrap();
+    let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
     assert!(found.clean && !found.lost_any(), "{found:?}");
 }
 
@@ -204,9 +203,9 @@ fn an_earlier_copy_of_all_records_does_not_count() {
             model.write(&mut layer, lbn * 8, 8);
         }
         model.discard(&mut layer, 96, 32);
-        layer.halt(&mut UntimedSink::new()).unwrap();
+        layer.halt(&mut Sink::untimed()).unwrap();
         layer.space.pcm.store_mut().write(at, &earlier).unwrap();
-        let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+        let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
         assert!(found.clean && !found.lost_any() && found.pages == 16, "copy {copy}: {found:?}");
         model.all(&mut layer);
         layer.audit();
@@ -220,8 +219,8 @@ fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
     let mut layer = halted(&mut pcm, &mut disk, &mut model);
     records(&layer, Lbn(12)).into_iter().for_each(|at| flip(&mut layer, at + 9));
-    layer.halt(&mut UntimedSink::new()).unwrap();
-    let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+    layer.halt(&mut Sink::untimed()).unwrap();
+    let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
     assert!(found.clean && found.pages == 20, "{found:?}");
     assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
     model.read(&mut layer, 13 * 8, 8);
@@ -235,9 +234,9 @@ fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
     let mut head = vec![0; 1024];
     layer.space.pcm.peek(0, &mut head).unwrap();
     model.write(&mut layer, 96, 64);
-    layer.flush(&mut UntimedSink::new()).unwrap();
+    layer.flush(&mut Sink::untimed()).unwrap();
     layer.space.pcm.store_mut().write(0, &head).unwrap();
-    let found = layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+    let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
     assert!(!found.clean && !found.lost_any(), "{found:?}");
     model.all(&mut layer);
 }
@@ -251,7 +250,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
         let ((mut pcm, mut disk), mut model) = (files(), Model::new());
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         model.write(&mut layer, 96, 8);
-        layer.flush(&mut UntimedSink::new()).unwrap();
+        layer.flush(&mut Sink::untimed()).unwrap();
         let (earlier, slot) = (layer.dir.get(Lbn(12)).unwrap(), CacheSlot(layer.space.layout.slots - 1));
         assert!(layer.dir.iter().all(|(_, used)| used != slot));
         // A new version of the first sector, in another slot.
@@ -273,7 +272,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
             flip(&mut layer, at + 1000);
         }
         for _ in 0..2 {
-            let found = layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+            let found = layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
             assert!(!found.clean);
             layer.audit();
             match block(&mut layer, 12) {

@@ -5,7 +5,7 @@ use super::*;
 use crate::cache::fragments::{digest_of, runs};
 use crate::numbers::{CacheSlot, Lbn};
 use crate::record::Record;
-use frit_core::{Error, Result};
+use frit_core::{Error, Result, Sink, Tok};
 
 /// The block with several versions.
 const BLOCK: u64 = 12;
@@ -72,7 +72,7 @@ fn config() -> CacheConfig {
 type Stopped<'a> = Layer<'a, Stopping, Stopping>;
 
 fn recover(layer: &mut Stopped<'_>) -> Result<frit_core::Recovery> {
-    layer.recover(&mut UntimedSink::new(), CrashKind::Process)
+    layer.recover(&mut Sink::untimed(), CrashKind::Process)
 }
 
 fn free_slot(layer: &Stopped<'_>) -> CacheSlot {
@@ -97,7 +97,7 @@ fn write_version(layer: &mut Stopped<'_>, model: &mut Model, valid: u8) {
     layer.space.seq += 1;
     let digest = digest_of(&data, valid);
     let record = Record { lbn: BLOCK as u32, valid, seq: layer.space.seq, digest };
-    layer.space.put_record(&mut UntimedSink::new(), slot, &record, ()).unwrap();
+    layer.space.put_record(&mut Sink::untimed(), slot, &record, Tok::DONE).unwrap();
 }
 
 /// Returns a cache whose disk has outdated versions of all its blocks, with `blocks` cached blocks,
@@ -106,14 +106,14 @@ fn crashed(blocks: u64) -> (Stopping, Stopping, Model) {
     let (mut pcm, mut disk) = (Stopping::new(4 << 20), Stopping::new(disk_config().store_bytes()));
     let mut model = Model::new();
     let mut layer = open(&config(), &mut pcm, &mut disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     model.write(&mut layer, BLOCK * 8, 8);
     layer.set("drain", "true").unwrap();
-    while layer.step(&mut UntimedSink::new(), 8).unwrap() != frit_core::Progress::Idle {}
+    while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
     for lbn in BLOCK..BLOCK + blocks {
         model.write(&mut layer, lbn * 8, 8);
     }
-    layer.flush(&mut UntimedSink::new()).unwrap();
+    layer.flush(&mut Sink::untimed()).unwrap();
     write_version(&mut layer, &mut model, 0b0001_1100);
     write_version(&mut layer, &mut model, 0b0100_0101);
     drop(layer);
@@ -137,7 +137,7 @@ fn several_versions_are_merged_before_a_disk_that_cannot_be_written() {
         }
         let mut layer = open(&config(), &mut pcm, &mut disk);
         recover(&mut layer).unwrap();
-        layer.halt(&mut UntimedSink::new()).unwrap();
+        layer.halt(&mut Sink::untimed()).unwrap();
         let found = recover(&mut layer).unwrap();
         assert!(found.clean && !found.lost_any(), "{found:?}");
         model.all(&mut layer);
@@ -146,7 +146,7 @@ fn several_versions_are_merged_before_a_disk_that_cannot_be_written() {
         let mut layer = open(&config(), &mut pcm, &mut disk);
         recover(&mut layer).unwrap();
         layer.set("drain", "true").unwrap();
-        while layer.step(&mut UntimedSink::new(), 8).unwrap() != frit_core::Progress::Idle {}
+        while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
         assert_eq!(metric(&layer, "dirty_blocks"), 0.0);
         model.all(&mut layer);
         drop(layer);
@@ -208,7 +208,7 @@ fn a_merge_keeps_damage_known() {
     let (highest, last) = CacheSlot::first(96).filter_map(|s| Some((record(s)?.seq, s))).max().unwrap();
     // Below the mark, data that does not match its record is damaged, and not torn.
     layer.space.load_marks(highest).unwrap();
-    layer.space.set_mark(&mut UntimedSink::new()).unwrap();
+    layer.space.set_mark(&mut Sink::untimed()).unwrap();
     let at = layer.space.layout.data(last) as usize;
     drop(layer);
     pcm.bytes[at] ^= 4;
@@ -219,12 +219,12 @@ fn a_merge_keeps_damage_known() {
         for sector in 0..8 {
             let mut back = vec![0; 512];
             let at = Sector(BLOCK * 8 + sector);
-            let read = layer.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut back), Hints::NONE);
+            let read = layer.read(&mut Sink::untimed(), at, ReadTarget::Bytes(&mut back), Hints::NONE);
             assert!(matches!(read, Err(Error::Corrupt { .. })), "{sector}: {read:?}");
         }
         model.read(&mut layer, (BLOCK + 1) * 8, 8);
         if halted {
-            layer.halt(&mut UntimedSink::new()).unwrap();
+            layer.halt(&mut Sink::untimed()).unwrap();
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{BLOCK_BYTES, Cache, CacheConfig};
 use frit_core::convert::count_u32;
 use frit_core::{
     BlockDevice, BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadTarget,
-    Sector, StackView, UntimedSink, WriteData,
+    Sector, Sink, StackView, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
 use frit_media::{
@@ -63,7 +63,7 @@ fn disk_config() -> DiskConfig {
     }
 }
 
-type Layer<'a, P = MemoryStore, D = MemoryStore> = Cache<UntimedSink, &'a mut P, Disk<&'a mut D>>;
+type Layer<'a, P = MemoryStore, D = MemoryStore> = Cache<&'a mut P, Disk<&'a mut D>>;
 
 fn open<'a, P: Store, D: Store + Send>(
     config: &CacheConfig,
@@ -89,7 +89,7 @@ fn policies() -> Vec<&'static str> {
     Policy::VARIANTS.iter().copied().filter(|p| *p != "belady").collect()
 }
 
-impl<P: Store, D: BlockDevice<UntimedSink>> Cache<UntimedSink, P, D> {
+impl<P: Store, D: BlockDevice> Cache<P, D> {
     /// Checks the invariants between derived state and the state that it is derived from.
     fn audit(&self) {
         let mut slots = std::collections::HashSet::new();
@@ -132,13 +132,13 @@ impl Model {
             *b = self.stamp.wrapping_add(((i / 512) as u8).wrapping_mul(31)) | 1;
         }
         layer
-            .write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&self.bytes[range]), Hints::NONE)
+            .write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&self.bytes[range]), Hints::NONE)
             .unwrap();
     }
 
     fn read<P: Store, D: Store + Send>(&self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
         let mut back = vec![0xEE; (sectors * 512) as usize];
-        layer.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+        layer.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
         if let Some(i) = back.iter().zip(own).position(|(a, b)| a != b) {
             panic!("sector {}: {} instead of {}", at + i as u64 / 512, back[i], own[i]);
@@ -147,7 +147,7 @@ impl Model {
 
     fn discard<P: Store, D: Store + Send>(&mut self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
         self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize].fill(0);
-        layer.discard(&mut UntimedSink::new(), Sector(at), sectors).unwrap();
+        layer.discard(&mut Sink::untimed(), Sector(at), sectors).unwrap();
     }
 
     fn all<P: Store, D: Store + Send>(&self, layer: &mut Layer<'_, P, D>) {
@@ -211,28 +211,28 @@ fn run(config: &CacheConfig, steps: &[Step]) {
     let (mut pcm, mut disk) = stores();
     let mut model = Model::new();
     let mut layer = open(config, &mut pcm, &mut disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     for s in steps {
         match *s {
             Step::Write(at, n) => model.write(&mut layer, at, n),
             Step::Read(at, n) => model.read(&mut layer, at, n),
             Step::Discard(at, n) => model.discard(&mut layer, at, n),
-            Step::Flush => BlockLayer::<UntimedSink>::flush(&mut layer, &mut UntimedSink::new()).unwrap(),
-            Step::Idle(n) => drop(layer.step(&mut UntimedSink::new(), n).unwrap()),
+            Step::Flush => BlockLayer::flush(&mut layer, &mut Sink::untimed()).unwrap(),
+            Step::Idle(n) => drop(layer.step(&mut Sink::untimed(), n).unwrap()),
             Step::Set(key, value) => layer.set(key, value).unwrap(),
             Step::Crash { halt } => {
                 if halt {
-                    Quiesce::<UntimedSink>::halt(&mut layer, &mut UntimedSink::new()).unwrap();
+                    Quiesce::halt(&mut layer, &mut Sink::untimed()).unwrap();
                 }
                 let config = layer.config().clone();
                 drop(layer);
                 layer = open(&config, &mut pcm, &mut disk);
-                let found = layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+                let found = layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
                 assert!(found.clean || !halt);
             }
             Step::Check => {
                 let scope = CheckScope { data: true, ..CheckScope::default() };
-                layer.check(&mut UntimedSink::new(), scope, &mut |f| panic!("{f:?}")).unwrap();
+                layer.check(&mut Sink::untimed(), scope, &mut |f| panic!("{f:?}")).unwrap();
             }
         }
         layer.audit();
@@ -259,6 +259,6 @@ fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
 
 fn metric<P: Store, D: Store + Send>(layer: &Layer<'_, P, D>, name: &str) -> f64 {
     let mut view = StackView::default();
-    BlockLayer::<UntimedSink>::visible(layer, &mut view);
+    BlockLayer::visible(layer, &mut view);
     view.metric(name).unwrap()
 }

@@ -47,7 +47,7 @@ fn fragments_are_cached_without_the_rest_of_their_block() {
     model.read(&mut layer, 0, 8);
     assert_eq!(disk_commands(&layer, Op::DiskRead), 1);
     layer.set("dirty_low", "0").unwrap();
-    while layer.step(&mut UntimedSink::new(), 8).unwrap() != frit_core::Progress::Idle {}
+    while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
     assert_eq!(disk_commands(&layer, Op::DiskWrite), 2, "two runs of fragments");
     assert_eq!(metric(&layer, "dirty_blocks"), 0.0);
     assert_eq!(metric(&layer, "cached_blocks"), 1.0, "what was cleaned stays");
@@ -105,7 +105,7 @@ fn in_place_is_for_simulations() {
     let (mut pcm, mut disk) = stores();
     let config = CacheConfig { overwrite: Overwrite::InPlace, ..named("halo") };
     let mut layer = open(&config, &mut pcm, &mut disk);
-    assert!(layer.format(&mut UntimedSink::new()).unwrap_err().to_string().contains("overwrite"));
+    assert!(layer.format(&mut Sink::untimed()).unwrap_err().to_string().contains("overwrite"));
     let mut model = Model::new();
     for _ in 0..3 {
         model.write(&mut layer, 80, 8);
@@ -123,19 +123,19 @@ fn a_drain_writes_all_back_and_keeps_it() {
     for block in 0..40 {
         model.write(&mut layer, block * 304, 8);
     }
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     layer.set("drain", "true").unwrap();
     for _ in 0..20 {
         model.read(&mut layer, 0, 8);
         model.write(&mut layer, 0, 8);
     }
-    while layer.step(&mut UntimedSink::new(), 8).unwrap() != frit_core::Progress::Idle {}
+    while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
     assert_eq!((metric(&layer, "dirty_blocks"), metric(&layer, "cached_blocks")), (0.0, 40.0));
     assert_eq!(layer.get("drain").unwrap(), "false");
     // The blocks that were kept are cached after a crash too.
     drop(layer);
     let mut layer = open(&named("halo"), &mut pcm, &mut disk);
-    layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert_eq!(metric(&layer, "cached_blocks"), 40.0);
     model.all(&mut layer);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::numbers::CacheSlot;
-use crate::testing::{CommandClock, TimedSink};
+use crate::testing::{CommandClock, clock, timed_sink};
 use frit_core::{Cmd, split_mix};
 use frit_media::NoStore;
 use std::collections::HashMap;
@@ -34,19 +34,21 @@ fn a_slot_is_written_no_sooner_than_its_last_write_was_allowed_to_begin() {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), NoStore, &mut hw).unwrap();
     let disk = Disk::new(disk_config(), NoStore, &mut hw).unwrap();
-    let mut l =
-        Cache::<TimedSink<RandomFences>, NoStore, _>::new(named("halo"), pcm, Box::new(disk), None).unwrap();
-    let mut sink = TimedSink::new(RandomFences::default());
+    let mut l = Cache::<NoStore, _>::new(named("halo"), pcm, Box::new(disk), None).unwrap();
+    let mut sink = timed_sink(RandomFences::default());
     // Fewer blocks than slots, so that every free slot is one that a rewritten block left.
     for _ in 0..2000 {
-        let at = Sector(split_mix::next(&mut sink.clock.random) % 60 * 8);
+        let at = Sector(split_mix::next(&mut clock::<RandomFences>(&mut sink).random) % 60 * 8);
         l.write(&mut sink, at, WriteData::Len(4096), Hints::NONE).unwrap();
     }
     let slots = l.space.layout.slots;
     let mut begun: HashMap<u64, u64> = HashMap::new();
     let mut reused = 0;
     let data = l.space.layout.data(CacheSlot(0))..l.space.layout.data(CacheSlot(slots));
-    for (at, start) in sink.clock.writes.into_iter().filter(|(at, _)| data.contains(at)) {
+    for (at, start) in std::mem::take(&mut clock::<RandomFences>(&mut sink).writes)
+        .into_iter()
+        .filter(|(at, _)| data.contains(at))
+    {
         if let Some(before) = begun.insert(at, start) {
             assert!(start >= before, "the slot at {at} is written at {start}, and before that at {before}");
             reused += 1;

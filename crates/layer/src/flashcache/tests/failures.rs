@@ -3,7 +3,7 @@
 use super::super::sector::UsageState;
 use super::*;
 use crate::testing::{FailingAccess, FailingStore};
-use frit_core::{Error, Result};
+use frit_core::{Error, Result, Sink, Tok};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ fn worn_out() -> Error {
     Error::ReadOnly { why: "worn out".into() }
 }
 
-type FailingLayer<'a> = Flashcache<UntimedSink, Disk<FailingStore>, Disk<&'a mut MemoryStore>>;
+type FailingLayer<'a> = Flashcache<Disk<FailingStore>, Disk<&'a mut MemoryStore>>;
 
 /// Returns a formatted cache on an SSD whose accesses can fail, and the switch of failures.
 fn on_failing_ssd<'a>(
@@ -26,32 +26,32 @@ fn on_failing_ssd<'a>(
 ) -> (FailingLayer<'a>, Arc<AtomicBool>) {
     let (ssd, fails) = FailingStore::new(stores().0, access, error);
     let mut layer = open(config, ssd, disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     (layer, fails)
 }
 
-fn put(layer: &mut impl BlockLayer<UntimedSink>, sector: u64, byte: u8, sectors: usize) -> Result<()> {
+fn put(layer: &mut impl BlockLayer, sector: u64, byte: u8, sectors: usize) -> Result<()> {
     let data = vec![byte; sectors * 512];
-    layer.write(&mut UntimedSink::new(), Sector(sector), WriteData::Bytes(&data), Hints::NONE)
+    layer.write(&mut Sink::untimed(), Sector(sector), WriteData::Bytes(&data), Hints::NONE)
 }
 
 /// First bytes of both sectors of a block.
-fn first_bytes(layer: &mut impl BlockLayer<UntimedSink>, block: u64) -> Result<(u8, u8)> {
+fn first_bytes(layer: &mut impl BlockLayer, block: u64) -> Result<(u8, u8)> {
     let mut bytes = [0; BLOCK];
     let into = ReadTarget::Bytes(&mut bytes);
-    layer.read(&mut UntimedSink::new(), Sector(block * 2), into, Hints::NONE).map(|()| (bytes[0], bytes[512]))
+    layer.read(&mut Sink::untimed(), Sector(block * 2), into, Hints::NONE).map(|()| (bytes[0], bytes[512]))
 }
 
-fn findings(layer: &mut impl Durable<UntimedSink>) -> u32 {
+fn findings(layer: &mut impl Durable) -> u32 {
     let mut findings = 0;
-    layer.check(&mut UntimedSink::new(), CheckScope::default(), &mut |_| findings += 1).unwrap();
+    layer.check(&mut Sink::untimed(), CheckScope::default(), &mut |_| findings += 1).unwrap();
     findings
 }
 
 /// Returns a cache that was opened after a clean shutdown, with dirty block 3, and the switch of failures.
 fn reopened(disk: &mut MemoryStore) -> (FailingLayer<'_>, Arc<AtomicBool>) {
     let (mut layer, fails) = on_failing_ssd(&small(), disk, FailingAccess::Sync, failed_sync);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     put(&mut layer, 6, 3, 2).unwrap();
     layer.halt(sink).unwrap();
     assert!(layer.recover(sink, CrashKind::Process).unwrap().clean);
@@ -74,7 +74,7 @@ fn dirty_blocks_are_read_after_a_failed_flush_of_metadata_alone() {
 fn dirty_blocks_are_errors_after_a_failed_flush_of_slots() {
     let (_, mut disk) = stores();
     let (mut layer, fails) = reopened(&mut disk);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     put(&mut layer, 8, 4, 2).unwrap();
     fails.store(true, Ordering::Relaxed);
     assert!(layer.flush(sink).is_err());
@@ -89,7 +89,7 @@ fn a_block_of_a_failed_write_is_durable_after_a_flush() {
     let (mut ssd, disk) = stores();
     let (disk, fails) = FailingStore::new(disk, FailingAccess::Any, failed_sync);
     let mut layer = open(&small(), &mut ssd, disk);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     layer.format(sink).unwrap();
     fails.store(true, Ordering::Relaxed);
     // Half of block 2, all of block 3, half of block 4.
@@ -108,7 +108,7 @@ fn blocks_whose_metadata_is_refused_stay_dirty() {
     let (_, mut disk) = stores();
     let config = FlashcacheConfig { clean_batch: 100, ..small() };
     let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     (0..8).for_each(|block| put(&mut layer, block * 2, 1, 2).unwrap());
     layer.settle(sink).unwrap();
     layer.flush(sink).unwrap();
@@ -132,7 +132,7 @@ fn a_change_of_a_block_whose_metadata_was_not_flushed_is_durable_after_a_flush()
     let (_, mut disk) = stores();
     let config = FlashcacheConfig { clean_batch: 100, ..small() };
     let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Sync, worn_out);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     (0..8).for_each(|block| put(&mut layer, block * 2, 1, 2).unwrap());
     layer.settle(sink).unwrap();
     fails.store(true, Ordering::Relaxed);
@@ -157,7 +157,7 @@ fn a_flush_after_a_refused_commit_commits() {
     // Nothing is cleaned.
     let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
     let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     put(&mut layer, 6, 3, 2).unwrap();
     fails.store(true, Ordering::Relaxed);
     for _ in 0..2 {
@@ -178,11 +178,11 @@ fn a_header_whose_flush_failed_commits_nothing_later() {
         let (_, mut disk) = stores();
         let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
         let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Sync, worn_out);
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         put(&mut layer, 6, 3, 2).unwrap();
         layer.flush(sink).unwrap();
         fails.store(true, Ordering::Relaxed);
-        assert!(layer.write_header(sink, state, ()).is_err());
+        assert!(layer.write_header(sink, state, Tok::DONE).is_err());
         fails.store(false, Ordering::Relaxed);
         assert_eq!(put(&mut layer, 8, 4, 2).is_err(), state == UsageState::Halted);
         layer.recover(sink, CrashKind::Process).unwrap();
@@ -205,10 +205,10 @@ fn a_failure_of_the_ssd_after_one_of_the_disk_refuses_writes() {
     SSD_FAILS.set(ssd_fails).unwrap();
     let (disk, disk_fails) = FailingStore::new(disk, FailingAccess::Any, fail_both);
     let mut layer = open(&small(), ssd, disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     disk_fails.store(true, Ordering::Relaxed);
     assert!(put(&mut layer, 5, 1, 4).is_err());
-    assert!(Durable::<UntimedSink>::refuses(&layer).is_some());
+    assert!(Durable::refuses(&layer).is_some());
 }
 
 /// After a crash, a recovery makes entries void that no flush committed. If the SSD refuses that, the volume is
@@ -219,13 +219,13 @@ fn a_recovery_on_an_ssd_that_refuses_writes_succeeds() {
     // Nothing is cleaned.
     let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
     let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     put(&mut layer, 6, 3, 2).unwrap();
     layer.flush(sink).unwrap();
     put(&mut layer, 8, 4, 2).unwrap();
     fails.store(true, Ordering::Relaxed);
     layer.recover(sink, CrashKind::Process).unwrap();
-    assert!(Durable::<UntimedSink>::refuses(&layer).is_some());
+    assert!(Durable::refuses(&layer).is_some());
     assert_eq!(first_bytes(&mut layer, 3).unwrap(), (3, 3));
     assert_eq!(first_bytes(&mut layer, 4).unwrap(), (0, 0), "no flush made it durable");
     assert_eq!(findings(&mut layer), 0);

@@ -6,8 +6,8 @@ mod failures;
 use super::sets::flag;
 use super::{Flashcache, FlashcacheConfig, FlashcacheMode, SetPolicy};
 use frit_core::{
-    BlockLayer, Cause, CheckScope, CrashKind, Durable, Hints, Quiesce, ReadTarget, Recovery, Sector,
-    StackView, UntimedSink, WriteData,
+    BlockLayer, Cause, CheckScope, CrashKind, Durable, Hints, Quiesce, ReadTarget, Recovery, Sector, Sink,
+    StackView, Tok, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
 use frit_media::{Disk, DiskConfig, Hardware, MemoryStore, Store};
@@ -18,7 +18,7 @@ const SECTORS: u64 = 600;
 const DISK_BYTES: u64 = SECTORS * 512;
 const SSD_BYTES: u64 = 64 << 10;
 
-type Layer<'a> = Flashcache<UntimedSink, Disk<&'a mut MemoryStore>, Disk<&'a mut MemoryStore>>;
+type Layer<'a> = Flashcache<Disk<&'a mut MemoryStore>, Disk<&'a mut MemoryStore>>;
 
 fn device(name: &str, bytes: u64) -> DiskConfig {
     let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
@@ -29,7 +29,7 @@ fn open<C: Store + Send, D: Store + Send>(
     config: &FlashcacheConfig,
     ssd: C,
     disk: D,
-) -> Flashcache<UntimedSink, Disk<C>, Disk<D>> {
+) -> Flashcache<Disk<C>, Disk<D>> {
     let mut hw = Hardware::new();
     let ssd = Disk::new(device("ssd", SSD_BYTES), ssd, &mut hw).unwrap();
     let disk = Disk::new(device("disk", DISK_BYTES), disk, &mut hw).unwrap();
@@ -94,16 +94,16 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 
 fn read(layer: &mut Layer<'_>, at: u64, sectors: u64) -> Vec<u8> {
     let mut out = vec![0xEE; sectors as usize * 512];
-    layer.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
+    layer.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
     out
 }
 
 fn write(layer: &mut Layer<'_>, at: u64, data: &[u8]) {
-    layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
+    layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
 }
 
 fn recovered(layer: &mut Layer<'_>) -> Recovery {
-    layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap()
+    layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap()
 }
 
 fn metric(layer: &Layer<'_>, name: &str) -> f64 {
@@ -115,7 +115,7 @@ fn metric(layer: &Layer<'_>, name: &str) -> f64 {
 
 fn run(config: &FlashcacheConfig, actions: &[Action]) {
     let (mut ssd, mut disk) = stores();
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut shadow = vec![0u8; DISK_BYTES as usize];
     let mut layer = open(config, &mut ssd, &mut disk);
     layer.format(sink).unwrap();
@@ -197,7 +197,7 @@ fn put(layer: &mut Layer<'_>, block: u64, value: u8) {
 fn a_block_becomes_dirty_with_one_metadata_write_and_stays_so_without() {
     let (mut ssd, mut disk) = stores();
     let mut layer = open(&small(), &mut ssd, &mut disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     let before = metric(&layer, "metadata_writes");
     put(&mut layer, 3, 1);
     assert_eq!(metric(&layer, "metadata_writes") - before, 1.0);
@@ -214,7 +214,7 @@ fn a_set_is_cleaned_above_its_threshold_in_the_order_of_addresses() {
     let (mut ssd, mut disk) = stores();
     let config = FlashcacheConfig { dirty_threshold: 0.5, clean_writes: 1, ..small() };
     let mut layer = open(&config, &mut ssd, &mut disk);
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     // Four of eight blocks may be dirty.
     [5, 1, 2, 7].into_iter().for_each(|b| put(&mut layer, b, b as u8));
     assert_eq!(metric(&layer, "cleaned"), 0.0);
@@ -231,7 +231,7 @@ fn disk_block(disk: &mut MemoryStore, block: u64) -> Vec<u8> {
     let mut device = Disk::new(device("disk", DISK_BYTES), disk, &mut hw).unwrap();
     let mut out = vec![0; BLOCK];
     let into = ReadTarget::Bytes(&mut out);
-    device.read(&mut UntimedSink::new(), block * BLOCK as u64, into, Cause::Host, ()).unwrap();
+    device.read(&mut Sink::untimed(), block * BLOCK as u64, into, Cause::Host, Tok::DONE).unwrap();
     out
 }
 
@@ -267,7 +267,7 @@ fn sequential_streams_skip_the_cache() {
 #[test]
 fn damaged_metadata_makes_unknown_blocks_errors_until_the_disk_is_accepted() {
     let (mut ssd, mut disk) = stores();
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = open(&small(), &mut ssd, &mut disk);
     layer.format(sink).unwrap();
     [3, 70].into_iter().for_each(|b| put(&mut layer, b, b as u8));
@@ -285,10 +285,10 @@ fn damaged_metadata_makes_unknown_blocks_errors_until_the_disk_is_accepted() {
     assert_eq!(read_block(&mut layer, 70).unwrap(), 70);
     let e = read_block(&mut layer, 3).unwrap_err().to_string();
     assert!(e.contains("block 3 is not cached") && e.contains("metadata on the SSD"), "{e}");
-    assert!(Durable::<UntimedSink>::refuses(&layer).is_some());
+    assert!(Durable::refuses(&layer).is_some());
     let scope = CheckScope { repair: true, older: true, ..CheckScope::default() };
     let mut found = Vec::new();
-    layer.check(&mut UntimedSink::new(), scope, &mut |f| found.push(f)).unwrap();
+    layer.check(&mut Sink::untimed(), scope, &mut |f| found.push(f)).unwrap();
     assert!(found.len() == 1 && found[0].repaired, "{found:?}");
     assert_eq!((read_block(&mut layer, 3).unwrap(), read_block(&mut layer, 70).unwrap()), (0, 70));
     put(&mut layer, 3, 4);
@@ -301,7 +301,7 @@ fn damaged_metadata_makes_unknown_blocks_errors_until_the_disk_is_accepted() {
 #[test]
 fn entries_that_do_not_count_are_no_finding_on_a_read_only_volume() {
     let (mut ssd, mut disk) = stores();
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = open(&small(), &mut ssd, &mut disk);
     layer.format(sink).unwrap();
     put(&mut layer, 3, 3);
@@ -309,12 +309,12 @@ fn entries_that_do_not_count_are_no_finding_on_a_read_only_volume() {
     drop(layer);
     let mut stale = [0; 512];
     let mut device_of_ssd = Disk::new(device("ssd", SSD_BYTES), &mut ssd, &mut Hardware::new()).unwrap();
-    device_of_ssd.read(sink, at, ReadTarget::Bytes(&mut stale), Cause::Host, ()).unwrap();
+    device_of_ssd.read(sink, at, ReadTarget::Bytes(&mut stale), Cause::Host, Tok::DONE).unwrap();
     drop(device_of_ssd);
     let mut layer = open(&small(), &mut ssd, &mut disk);
     recovered(&mut layer);
     assert_eq!(metric(&layer, "dirty_blocks"), 0.0);
-    layer.ssd.write(sink, at, WriteData::Bytes(&stale), Cause::Meta, ()).unwrap();
+    layer.ssd.write(sink, at, WriteData::Bytes(&stale), Cause::Meta, Tok::DONE).unwrap();
     let mut findings = |layer: &mut Layer<'_>| {
         let mut found = 0;
         layer.check(sink, CheckScope::default(), &mut |_| found += 1).unwrap();
@@ -328,11 +328,11 @@ fn entries_that_do_not_count_are_no_finding_on_a_read_only_volume() {
 /// Flips a bit of the SSD.
 fn damage(store: &mut MemoryStore, at: u64) {
     let mut ssd = Disk::new(device("ssd", SSD_BYTES), store, &mut Hardware::new()).unwrap();
-    let (mut sector, sink) = ([0; 512], &mut UntimedSink::new());
+    let (mut sector, sink) = ([0; 512], &mut Sink::untimed());
     let start = at / 512 * 512;
-    ssd.read(sink, start, ReadTarget::Bytes(&mut sector), Cause::Host, ()).unwrap();
+    ssd.read(sink, start, ReadTarget::Bytes(&mut sector), Cause::Host, Tok::DONE).unwrap();
     sector[(at - start) as usize] ^= 4;
-    ssd.write(sink, start, WriteData::Bytes(&sector), Cause::Host, ()).unwrap();
+    ssd.write(sink, start, WriteData::Bytes(&sector), Cause::Host, Tok::DONE).unwrap();
 }
 
 #[test]
@@ -340,10 +340,10 @@ fn a_cache_of_other_sizes_is_refused() {
     let (mut ssd, mut disk) = stores();
     let mut layer = open(&small(), &mut ssd, &mut disk);
     let error = |layer: &mut Layer<'_>| {
-        layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err().to_string()
+        layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err().to_string()
     };
     assert!(error(&mut layer).contains("never formatted"));
-    layer.format(&mut UntimedSink::new()).unwrap();
+    layer.format(&mut Sink::untimed()).unwrap();
     drop(layer);
     let mut layer = open(&FlashcacheConfig { set_blocks: 4, ..small() }, &mut ssd, &mut disk);
     assert!(error(&mut layer).contains("other sizes"));
@@ -356,7 +356,7 @@ fn a_cache_of_other_sizes_is_refused() {
         let mut hw = Hardware::new();
         let ssd = Disk::new(device("ssd", SSD_BYTES), &mut a, &mut hw).unwrap();
         let disk = Disk::new(device("disk", DISK_BYTES), &mut b, &mut hw).unwrap();
-        let made = Flashcache::<UntimedSink, _, _>::new(config, Box::new(ssd), Box::new(disk), true);
+        let made = Flashcache::<_, _>::new(config, Box::new(ssd), Box::new(disk), true);
         assert!(made.err().unwrap().to_string().contains(why), "{why}");
     }
 }

@@ -6,7 +6,7 @@ use super::slc::{
 use super::*;
 use crate::flash::SlcFull;
 use crate::ftl::SlcMode;
-use frit_core::{Cause, Op, Progress};
+use frit_core::{Cause, Op, Progress, Sink, Tok};
 
 /// A cache of up to ten blocks of each unit.
 fn dynamic(mapping_unit: u64, merge_buffer: u32, slc_full: SlcFull) -> FtlConfig {
@@ -52,16 +52,16 @@ fn random_overwriting_through_a_dynamic_cache_for_long() {
             let span = if (5_000..12_000).contains(&n) { pages } else { pages / 3 };
             let lpn = (state >> 33) % span;
             if n == 12_000 {
-                let sink = &mut UntimedSink::new();
+                let sink = &mut Sink::untimed();
                 let (at, rest) = (pages / 3 * page as u64 / 512, (pages - pages / 3) * page as u64 / 512);
                 layer.discard(sink, Sector(at), rest).unwrap();
                 versions[(pages / 3) as usize..].fill(0);
-                while let Progress::Busy(()) = layer.step(sink, 8).unwrap() {}
+                while let Progress::Busy(Tok::DONE) = layer.step(sink, 8).unwrap() {}
             }
             versions[lpn as usize] = n as u8;
             write(&mut layer, lpn * page as u64 / 512, &vec![n as u8; page]);
             if n % 64 == 0 {
-                layer.step(&mut UntimedSink::new(), 2).unwrap();
+                layer.step(&mut Sink::untimed(), 2).unwrap();
             }
         }
         layer.audit();
@@ -70,7 +70,7 @@ fn random_overwriting_through_a_dynamic_cache_for_long() {
             stats.slc_folds > 40 && stats.slc_written > 2_000 && stats.slc_mode_changes > 10,
             "{stats:?}"
         );
-        layer.flush(&mut UntimedSink::new()).unwrap();
+        layer.flush(&mut Sink::untimed()).unwrap();
         let (mut layer, recovery) = reopen_on(CACHED, layer, NandFaults::default());
         assert_eq!(recovery.losses(), 0);
         layer.audit();
@@ -82,7 +82,7 @@ fn random_overwriting_through_a_dynamic_cache_for_long() {
 }
 
 /// Two units of 18 blocks of 12 pages, with a volume of so many blocks in each.
-fn in_simulation(slc_full: SlcFull, blocks: u64) -> Ftl<(), NoStore> {
+fn in_simulation(slc_full: SlcFull, blocks: u64) -> Ftl<NoStore> {
     let config = FtlConfig {
         recovery: FtlRecovery::None,
         slc_idle_fold: false,
@@ -92,7 +92,7 @@ fn in_simulation(slc_full: SlcFull, blocks: u64) -> Ftl<(), NoStore> {
     on_geometry(CACHED, config, NoStore, NandFaults::default())
 }
 
-fn erases(layer: &Ftl<(), NoStore>, cause: Cause) -> u64 {
+fn erases(layer: &Ftl<NoStore>, cause: Cause) -> u64 {
     layer.flash().nand().devices().map(|d| d.counts().get(Op::NandErase, cause).commands).sum()
 }
 
@@ -118,7 +118,7 @@ fn a_full_volume_has_no_cache() {
     write_pages(&mut layer, 0..40);
     assert_eq!((layer.flash().stats().slc_written, layer.flash().stats().slc_bypassed), (0, 40));
     // Half of it is discarded.
-    layer.discard(&mut UntimedSink::new(), Sector(0), 96 * 8).unwrap();
+    layer.discard(&mut Sink::untimed(), Sector(0), 96 * 8).unwrap();
     assert_eq!(layer.flash().cache_pages(), 2 * 4 * 4);
 }
 

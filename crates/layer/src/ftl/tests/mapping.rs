@@ -34,7 +34,7 @@ proptest! {
 fn random_overwriting_under_every_scheme_keeps_the_newest_versions() {
     for mapping in SCHEMES {
         let mut layer = layer(with(mapping), NandFaults::default());
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         let (pages, page) = (u64::from(layer.pages), layer.page_bytes as usize);
         let mut versions = vec![0u8; pages as usize];
         let mut state = 1u64;
@@ -79,7 +79,7 @@ fn impossible_logs_are_refused_by_key() {
     let refused = |config: FtlConfig| {
         let nand = nand_config(geometry(&config), NandFaults::default());
         let nand = Nand::new(nand, NoStore, &mut Hardware::new()).unwrap();
-        match Ftl::<(), NoStore>::new(config, nand).map(|_| ()) {
+        match Ftl::<NoStore>::new(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

@@ -9,7 +9,7 @@ use crate::testing::TWO_UNITS;
 use crate::testing::shadow::{self, Action, actions, read};
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Lpn, Precondition, Preconditioning, Quiesce,
-    ReadTarget, Sector, UntimedSink, WriteData,
+    ReadTarget, Sector, Sink, WriteData,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, Store};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ mod slc;
 mod streams;
 mod torn;
 
-type Layer = Ftl<(), MemoryStore>;
+type Layer = Ftl<MemoryStore>;
 
 fn config(mapping_unit: u64, merge_buffer: u32) -> FtlConfig {
     FtlConfig {
@@ -40,11 +40,11 @@ fn geometry(config: &FtlConfig) -> NandGeometry {
     config.divide(TWO_UNITS).unwrap()
 }
 
-fn on<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
+fn on<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
     on_geometry(TWO_UNITS, config, store, faults)
 }
 
-fn on_geometry<St: Store>(g: NandGeometry, config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
+fn on_geometry<St: Store>(g: NandGeometry, config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
     let nand = nand_config(config.divide(g).unwrap(), faults);
     Ftl::new(config, Nand::new(nand, store, &mut Hardware::new()).unwrap()).unwrap()
 }
@@ -53,7 +53,7 @@ fn layer(config: FtlConfig, faults: NandFaults) -> Layer {
     on(config, MemoryStore::new(4 << 20), faults)
 }
 
-impl<N: Store> Ftl<(), N> {
+impl<N: Store> Ftl<N> {
     /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.flash.nand().geometry();
@@ -76,8 +76,8 @@ impl<N: Store> Ftl<(), N> {
     }
 }
 
-fn write<N: Store>(layer: &mut Ftl<(), N>, at: u64, data: &[u8]) {
-    layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
+fn write<N: Store>(layer: &mut Ftl<N>, at: u64, data: &[u8]) {
+    layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
 }
 
 /// Opens the store of a layer again, as after a crash of the process.
@@ -90,7 +90,7 @@ fn reopen_on(g: NandGeometry, mut layer: Layer, faults: NandFaults) -> (Layer, f
     let device = layer.flash.nand_mut().devices_mut().next().unwrap();
     let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
     let mut next = on_geometry(g, config, store, faults);
-    let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let recovery = next.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     (next, recovery)
 }
 
@@ -133,7 +133,7 @@ proptest! {
 fn random_overwriting_collects_garbage_for_long() {
     for config in [config(0, 0), config(1024, 2), FtlConfig { copyback: true, ..config(1024, 2) }] {
         let mut layer = layer(config, NandFaults::default());
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         let pages = u64::from(layer.pages);
         let page = layer.page_bytes as usize;
         let mut versions = vec![0u8; pages as usize];
@@ -159,7 +159,7 @@ fn random_overwriting_collects_garbage_for_long() {
 /// Wears a volume out, and reads everything that was acknowledged, before and after a restart.
 fn wear_out(config: &FtlConfig, seed: u64) {
     let faults = NandFaults { program_fail: 0.004, erase_fail: 0.004, seed, ..NandFaults::default() };
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config.clone(), faults);
     let (pages, page) = (u64::from(layer.pages), layer.page_bytes as usize);
     let mut versions = vec![[0u8; 2]; pages as usize];
@@ -213,7 +213,7 @@ fn worn_out_volumes_keep_their_data() {
 
 #[test]
 fn a_discarded_page_does_not_come_back() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config(1024, 2), NandFaults::default());
     write(&mut layer, 0, &[7; 4096]);
     layer.flush(sink).unwrap();
@@ -265,7 +265,7 @@ fn impossible_sizes_are_refused_by_key() {
     let refused = |config: FtlConfig| {
         let nand = nand_config(geometry(&config), NandFaults::default());
         let nand = Nand::new(nand, NoStore, &mut Hardware::new()).unwrap();
-        match Ftl::<(), NoStore>::new(config, nand).map(|_| ()) {
+        match Ftl::<NoStore>::new(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

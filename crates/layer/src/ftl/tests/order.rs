@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::RecordingSink;
 use frit_core::{Cause, Op};
 
-type Recorded = Ftl<u64, NoStore>;
+type Recorded = Ftl<NoStore>;
 
 fn recorded(config: FtlConfig) -> Recorded {
     let config = FtlConfig { recovery: FtlRecovery::None, ..config };
@@ -14,7 +14,7 @@ fn recorded(config: FtlConfig) -> Recorded {
 
 /// Executes a request. Returns the commands that it emits, and the set of those that its
 /// acknowledgement waits for, among all commands.
-fn request(sink: &mut RecordingSink, run: impl FnOnce(&mut RecordingSink)) -> (Vec<(Op, Cause)>, u64) {
+fn request(sink: &mut RecordingSink, run: impl FnOnce(&mut Sink)) -> (Vec<(Op, Cause)>, u64) {
     let (emitted, ack) = sink.request(run);
     (emitted.iter().map(|c| (c.op, c.cause)).collect(), ack)
 }
@@ -41,7 +41,7 @@ fn a_page_whose_old_contents_are_read_stays_in_its_unit() {
     }
     // The unit in turn is the one of the second page.
     assert_eq!(write_bytes(&mut layer, sink, 0, 512), (vec![(Op::NandRead, Cause::Merge), PROGRAM], 0b10000));
-    let units: Vec<u16> = sink.commands.iter().map(|c| c.unit.0).collect();
+    let units: Vec<u16> = sink.commands().iter().map(|c| c.unit.0).collect();
     assert_eq!(units, [1, 0, 1, 1, 1]);
 }
 

@@ -1,7 +1,7 @@
 //! Pacing of garbage collection: bytes against the shadow model, and counts of copies.
 
 use super::*;
-use frit_core::{Cause, Op, Params};
+use frit_core::{Cause, Op, Params, Sink};
 
 const POLICIES: [&str; 3] = ["share", "token", "all-at-once"];
 
@@ -36,14 +36,14 @@ proptest! {
 
 /// Overwrites a full volume of 4096 pages at random. Returns the layer, and for each write the copies
 /// that it made.
-fn overwrite(config: FtlConfig, writes: usize, step: bool) -> (Ftl<(), NoStore>, Vec<u64>) {
+fn overwrite(config: FtlConfig, writes: usize, step: bool) -> (Ftl<NoStore>, Vec<u64>) {
     let g = NandGeometry { blocks_per_plane: 176, pages_per_block: 16, ..TWO_UNITS };
     let config = FtlConfig { capacity: 4096 << 12, recovery: FtlRecovery::None, ..config };
     let mut layer = on_geometry(g, config, NoStore, NandFaults::default());
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut state = 1u64;
     let mut copies = Vec::new();
-    let copied = |layer: &Ftl<(), NoStore>| {
+    let copied = |layer: &Ftl<NoStore>| {
         let nand = layer.flash().nand();
         nand.devices().map(|d| d.counts().get(Op::NandProgram, Cause::Gc).commands).sum::<u64>()
     };
@@ -106,7 +106,7 @@ fn the_pacing_changes_while_the_layer_runs() {
         let low = layer.flash().config().low_blocks;
         assert_eq!(low, if (key, value) == ("gc_burst", "3") { 5 } else { 3 }, "{key} = {value}");
         for lpn in (0..4096u64).map(|n| n * 7 % 4096) {
-            let sink = &mut UntimedSink::new();
+            let sink = &mut Sink::untimed();
             layer.write(sink, Sector(lpn * 8), WriteData::Len(4096), Hints::NONE).unwrap();
         }
         layer.audit();

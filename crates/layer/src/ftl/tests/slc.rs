@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::flash::SlcFull;
-use frit_core::{Cause, Op, Progress};
+use frit_core::{Cause, Op, Progress, Sink, Tok};
 use frit_media::SlcArea;
 
 /// Two units of 18 blocks of 12 NAND pages. A block has 4 pages with one bit a cell.
@@ -18,7 +18,7 @@ fn cached(mapping_unit: u64, merge_buffer: u32, slc_full: SlcFull) -> FtlConfig 
     FtlConfig { slc_cache: 3.0 / 18.0, slc_full, ..config(mapping_unit, merge_buffer) }
 }
 
-fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
+fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
     on_geometry(CACHED, config, store, faults)
 }
 
@@ -90,7 +90,7 @@ fn random_overwriting_through_a_cache_folds_for_long() {
             versions[lpn as usize] = n as u8;
             write(&mut layer, lpn * page as u64 / 512, &vec![n as u8; page]);
             if n % 64 == 0 {
-                layer.step(&mut UntimedSink::new(), 2).unwrap();
+                layer.step(&mut Sink::untimed(), 2).unwrap();
             }
         }
         layer.audit();
@@ -103,18 +103,18 @@ fn random_overwriting_through_a_cache_folds_for_long() {
     }
 }
 
-pub(super) fn programs(layer: &Ftl<(), NoStore>, cause: Cause) -> u64 {
+pub(super) fn programs(layer: &Ftl<NoStore>, cause: Cause) -> u64 {
     layer.flash().nand().devices().map(|d| d.counts().get(Op::NandProgram, cause).commands).sum()
 }
 
-pub(super) fn write_pages(layer: &mut Ftl<(), NoStore>, lpns: std::ops::Range<u64>) {
+pub(super) fn write_pages(layer: &mut Ftl<NoStore>, lpns: std::ops::Range<u64>) {
     for lpn in lpns {
         let at = Sector(lpn * 8);
-        layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
+        layer.write(&mut Sink::untimed(), at, WriteData::Len(4096), Hints::NONE).unwrap();
     }
 }
 
-fn in_simulation(full: SlcFull) -> Ftl<(), NoStore> {
+fn in_simulation(full: SlcFull) -> Ftl<NoStore> {
     let config = FtlConfig { recovery: FtlRecovery::None, ..cached(0, 0, full) };
     open(config, NoStore, NandFaults::default())
 }
@@ -154,8 +154,8 @@ fn writes_wait_until_a_block_of_a_full_cache_is_folded() {
 fn idle_time_empties_the_cache() {
     let mut layer = in_simulation(SlcFull::Direct);
     write_pages(&mut layer, 0..26);
-    let sink = &mut UntimedSink::new();
-    while let Progress::Busy(()) = layer.step(sink, 3).unwrap() {}
+    let sink = &mut Sink::untimed();
+    while let Progress::Busy(Tok::DONE) = layer.step(sink, 3).unwrap() {}
     assert_eq!((layer.flash().cached_pages(), programs(&layer, Cause::Destage)), (0, 24));
     write_pages(&mut layer, 26..50);
     assert_eq!(layer.flash().stats().slc_bypassed, 2);

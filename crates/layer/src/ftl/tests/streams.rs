@@ -7,7 +7,7 @@ use frit_core::BlockId;
 /// Two units of 24 blocks of 8 NAND pages.
 const WIDE: NandGeometry = NandGeometry { blocks_per_plane: 24, ..TWO_UNITS };
 
-fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
+fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
     on_geometry(WIDE, config, store, faults)
 }
 
@@ -54,9 +54,9 @@ fn blocks_by_hint(streams: u32) -> [Vec<BlockId>; 4] {
     let hints = [Hints::NONE, Hints::HOT, Hints::COLD, Hints::METADATA];
     for lpn in 0..64u64 {
         let hints = hints[(lpn % 4) as usize];
-        layer.write(&mut UntimedSink::new(), Sector(lpn * 2), WriteData::Len(1024), hints).unwrap();
+        layer.write(&mut Sink::untimed(), Sector(lpn * 2), WriteData::Len(1024), hints).unwrap();
     }
-    layer.flush(&mut UntimedSink::new()).unwrap();
+    layer.flush(&mut Sink::untimed()).unwrap();
     [0, 1, 2, 3].map(|hint| {
         let pages = (0..64).filter(|lpn| lpn % 4 == hint);
         let block = |lpn| layer.flash.nand().geometry().block_of(layer.map.get(Lpn(lpn)).ppn().unwrap());
@@ -102,9 +102,9 @@ fn garbage_collection_keeps_isolated_streams_apart() {
             let lpn = if n < pages { n } else { (state >> 33) % pages };
             let at = Sector(lpn * u64::from(page) / 512);
             let hints = hints[(lpn % 4) as usize];
-            layer.write(&mut UntimedSink::new(), at, WriteData::Len(page), hints).unwrap();
+            layer.write(&mut Sink::untimed(), at, WriteData::Len(page), hints).unwrap();
         }
-        layer.flush(&mut UntimedSink::new()).unwrap();
+        layer.flush(&mut Sink::untimed()).unwrap();
         layer.audit();
         assert!(layer.flash().stats().victims > 100);
         let g = *layer.flash.nand().geometry();
@@ -118,7 +118,7 @@ fn garbage_collection_keeps_isolated_streams_apart() {
 
 #[test]
 fn a_page_in_the_buffer_of_another_stream_is_changed_there() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer =
         open(FtlConfig { streams: 4, ..config(1024, 2) }, MemoryStore::new(4 << 20), NandFaults::default());
     for (byte, hints) in [(1u8, Hints::HOT), (2, Hints::COLD), (3, Hints::NONE)] {

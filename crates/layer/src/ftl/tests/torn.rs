@@ -1,7 +1,7 @@
 //! Interrupted programs and damaged records.
 
 use super::*;
-use frit_core::{BlockId, Cause, Ppn};
+use frit_core::{BlockId, Cause, Ppn, Sink, Tok};
 use frit_media::{PageState, Spare};
 
 /// Byte addresses in the store of the pages whose records name a logical page, oldest first.
@@ -40,7 +40,7 @@ fn damage_record(layer: &mut Layer, ppn: Ppn, copy: u32) {
 /// A damaged record after a crash would look like one of an interrupted program.
 #[test]
 fn damage_of_one_copy_of_a_record_costs_nothing() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for copy in 0..2 {
         let mut layer = layer(config(1024, 2), NandFaults::default());
         for version in 1..=2 {
@@ -57,7 +57,7 @@ fn damage_of_one_copy_of_a_record_costs_nothing() {
 
 #[test]
 fn an_interrupted_program_leaves_the_older_version_for_good() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config(1024, 2), NandFaults::default());
     write(&mut layer, 0, &[1; 4096]);
     layer.flush(sink).unwrap();
@@ -76,7 +76,7 @@ fn an_interrupted_program_leaves_the_older_version_for_good() {
 
 #[test]
 fn damage_to_flushed_data_is_an_error_and_not_an_older_version() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config(1024, 2), NandFaults::default());
     for version in 1..=2 {
         write(&mut layer, 0, &[version; 4096]);
@@ -96,7 +96,7 @@ fn damage_to_flushed_data_is_an_error_and_not_an_older_version() {
 
 #[test]
 fn both_copies_of_a_record_damaged_after_a_clean_halt_are_noticed() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config(1024, 2), NandFaults::default());
     for version in 1..=2 {
         write(&mut layer, 0, &[version; 4096]);
@@ -119,7 +119,7 @@ fn both_copies_of_a_record_damaged_after_a_clean_halt_are_noticed() {
 
 /// A page whose program was lost, as garbage collection finds it. Its older version is still in NAND.
 fn lost_page() -> Layer {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let config = FtlConfig { gc: "fifo".into(), ..config(1024, 2) };
     let mut layer = layer(config, NandFaults::default());
     for version in 1..=2 {
@@ -144,7 +144,7 @@ fn lost_page() -> Layer {
 
 #[test]
 fn a_lost_page_stays_lost_over_a_halt_and_over_a_flush() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for halts in [false, true] {
         let mut layer = lost_page();
         if halts {
@@ -167,7 +167,7 @@ fn a_lost_page_stays_lost_over_a_halt_and_over_a_flush() {
 /// A power loss can leave all blocks partly written, because programs of different blocks have no order.
 #[test]
 fn a_volume_whose_blocks_are_all_partly_written_can_be_overwritten() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for programmed in 1..4 {
         let config = config(0, 0);
         let g = geometry(&config);
@@ -177,8 +177,15 @@ fn a_volume_whose_blocks_are_all_partly_written_can_be_overwritten() {
         for (block, at) in (0..g.blocks()).flat_map(|b| (0..programmed).map(move |at| (b, at))) {
             let (page, spare) =
                 (vec![lpn as u8; g.page_bytes as usize], Spare { lpn, seq: u64::from(lpn) + 1 });
-            nand.program(sink, g.ppn(BlockId(block), at), WriteData::Bytes(&page), spare, Cause::Host, ())
-                .unwrap();
+            nand.program(
+                sink,
+                g.ppn(BlockId(block), at),
+                WriteData::Bytes(&page),
+                spare,
+                Cause::Host,
+                Tok::DONE,
+            )
+            .unwrap();
             lpn += 1;
         }
         let mut layer = Ftl::new(config, nand).unwrap();

@@ -20,7 +20,7 @@ fn findings(m: &mut Model, repair: bool) -> Vec<Finding> {
 
 fn check(m: &mut Model, scope: CheckScope) -> Vec<Finding> {
     let mut all = Vec::new();
-    m.layer.check(&mut UntimedSink::new(), scope, &mut |f| all.push(f)).unwrap();
+    m.layer.check(&mut Sink::untimed(), scope, &mut |f| all.push(f)).unwrap();
     all
 }
 
@@ -42,19 +42,19 @@ fn a_flipped_bit_in_an_entry_loses_one_page_and_says_which() {
         pcm_bytes(&mut m, at, &mut b, false);
         b[bit / 8] ^= 1 << (bit % 8);
         pcm_bytes(&mut m, at, &mut b, true);
-        let found = m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+        let found = m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
         assert_eq!(found.lost.iter().map(|l| l.lpn).collect::<Vec<_>>(), [9], "bit {bit}");
         let mut out = [0; 2048];
         let e = m
             .layer
-            .read(&mut UntimedSink::new(), Sector(36), ReadTarget::Bytes(&mut out), Hints::NONE)
+            .read(&mut Sink::untimed(), Sector(36), ReadTarget::Bytes(&mut out), Hints::NONE)
             .unwrap_err();
         assert!(e.to_string().contains("page 9 is lost"), "{e}");
-        m.layer.read(&mut UntimedSink::new(), Sector(40), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
+        m.layer.read(&mut Sink::untimed(), Sector(40), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
         b[bit / 8] ^= 1 << (bit % 8);
         pcm_bytes(&mut m, at, &mut b, true);
     }
-    assert_eq!(m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap().lost, []);
+    assert_eq!(m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap().lost, []);
     m.check_all();
 }
 
@@ -63,13 +63,13 @@ fn a_lost_page_is_found_again_or_written_anew() {
     let mut m = volume();
     let at = entry_at(&m, 9);
     pcm_bytes(&mut m, at, &mut [0xFF; 8], true);
-    m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     let kinds: Vec<_> = findings(&mut m, false).iter().map(|f| (f.kind, f.lpn)).collect();
     assert_eq!(kinds, [("lost", Some(9))]);
     // A lost page is not a hole: a copy by extents meets the error.
     let mut places = Vec::new();
     let each = &mut |e: frit_core::Extent| places.push((e.sectors, e.place.is_some()));
-    Durable::<UntimedSink>::extents(&m.layer, Sector(32), 12, each).unwrap();
+    Durable::extents(&m.layer, Sector(32), 12, each).unwrap();
     assert!(places.iter().all(|p| p.1), "{places:?}");
     // The entry is lost, so the page found may be older: mapping it requires `older`.
     let left = findings(&mut m, true);
@@ -81,7 +81,7 @@ fn a_lost_page_is_found_again_or_written_anew() {
     m.check_all();
 
     pcm_bytes(&mut m, at, &mut [0xFF; 8], true);
-    m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     // A partial write of a lost page fails; a full write succeeds.
     let part = Action::Write { at: 37, sectors: 1, metadata: false };
     assert!(matches!(m.act(&part), Err(Error::Corrupt { .. })));
@@ -94,8 +94,8 @@ fn a_lost_map_write_is_found_by_a_check_and_mended() {
     for (lpn, metadata) in [(9, false), (7, true)] {
         let mut m = volume();
         // Pages from before the last crash are not judged, so start with a clean boot.
-        m.layer.halt(&mut UntimedSink::new()).unwrap();
-        m.layer.boot(&mut UntimedSink::new()).unwrap();
+        m.layer.halt(&mut Sink::untimed()).unwrap();
+        m.layer.boot(&mut Sink::untimed()).unwrap();
         let at = entry_at(&m, lpn);
         let mut old = [0; 8];
         pcm_bytes(&mut m, at, &mut old, false);
@@ -105,9 +105,9 @@ fn a_lost_map_write_is_found_by_a_check_and_mended() {
         assert!(findings(&mut m, false).iter().any(|f| f.kind == "stale-entry" && f.lpn == Some(lpn)));
         // … and after halt and boot, when only the newer page reveals it.
         m.layer.usage.in_use = true;
-        m.layer.halt(&mut UntimedSink::new()).unwrap();
+        m.layer.halt(&mut Sink::untimed()).unwrap();
         pcm_bytes(&mut m, at, &mut old, true);
-        m.layer.boot(&mut UntimedSink::new()).unwrap();
+        m.layer.boot(&mut Sink::untimed()).unwrap();
         let found = findings(&mut m, true);
         assert!(
             found.iter().any(|f| f.kind == "stale-entry" && f.lpn == Some(lpn) && f.repaired),
@@ -146,20 +146,20 @@ fn flipped_bits_in_descriptors_and_data_are_seen() {
 #[test]
 fn media_of_another_make_are_refused() {
     let mut m = volume();
-    m.layer.halt(&mut UntimedSink::new()).unwrap();
+    m.layer.halt(&mut Sink::untimed()).unwrap();
     for at in [0, 8, 12, 20, 60, 72] {
         let mut b = [0];
         pcm_bytes(&mut m, at, &mut b, false);
         b[0] ^= 0x40;
         pcm_bytes(&mut m, at, &mut b, true);
-        let e = m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err();
+        let e = m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err();
         assert!(matches!(e, Error::Corrupt { medium: MediumKind::Pcm, .. }), "{at}: {e}");
         b[0] ^= 0x40;
         pcm_bytes(&mut m, at, &mut b, true);
     }
-    m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     let mut blank = layer(HfslConfig::default(), true, NandFaults::default());
-    let e = blank.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err().to_string();
+    let e = blank.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err().to_string();
     assert!(e.contains("no HFSL was formatted here"), "{e}");
 }
 
@@ -181,7 +181,7 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
             })
             .unwrap();
         }
-        m.layer.flush(&mut UntimedSink::new()).unwrap();
+        m.layer.flush(&mut Sink::untimed()).unwrap();
         let flushed = m.shadow.clone();
         // Few writes, so that space does not run short: that would cause a flush.
         for i in 0..3 {
@@ -189,10 +189,10 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
         }
         m.act(&Action::Discard { at: 300, sectors: 9 }).unwrap();
         let now = m.shadow.clone();
-        let found = m.layer.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
+        let found = m.layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
         assert!(found.from_flush && found.lost.is_empty());
         let mut got = vec![0; now.len()];
-        m.layer.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
+        m.layer.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
         for (i, got) in got.chunks(4096).enumerate() {
             let at = i * 4096..i * 4096 + got.len();
             assert!(got == &flushed[at.clone()] || got == &now[at], "block {i} is neither old nor new");
@@ -207,7 +207,7 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
 fn blocks_that_go_bad_do_not_change_the_size() {
     let mut m = volume();
     let pages = m.layer.pages;
-    m.layer.halt(&mut UntimedSink::new()).unwrap();
+    m.layer.halt(&mut Sink::untimed()).unwrap();
     let config = m.layer.config().clone();
     let mut hw = Hardware::new();
     for block in [3, 20, 30] {
@@ -217,10 +217,10 @@ fn blocks_that_go_bad_do_not_change_the_size() {
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), nand, &mut hw).unwrap();
     let pcm = m.layer.map.pcm.as_mut().unwrap().medium.store_mut();
     let pcm = Pcm::new(pcm_config(4096), pcm, &mut hw).unwrap();
-    let mut again = Hfsl::<(), _, _>::new(config, nand, Some(pcm)).unwrap();
+    let mut again = Hfsl::<_, _>::new(config, nand, Some(pcm)).unwrap();
     assert_eq!(again.pages, pages);
-    assert_eq!(again.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap().lost, []);
+    assert_eq!(again.recover(&mut Sink::untimed(), CrashKind::Process).unwrap().lost, []);
     let mut got = vec![0; m.shadow.len()];
-    again.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
+    again.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
     assert!(got == m.shadow);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hfsl::header::formatted_sizes;
-use frit_core::{StackView, Token};
+use frit_core::{Sink, StackView};
 use frit_wear::{LevelerKind, PcmWearKeys};
 use strum::IntoEnumIterator;
 
@@ -34,7 +34,7 @@ fn config(pcm_wear: PcmWearKeys, map_persist: MapPersist, flush_map: bool) -> Hf
     }
 }
 
-fn over<T: Token, P: Store>(config: HfslConfig, nand: P, pcm: P) -> Result<Hfsl<T, P, P>> {
+fn over<P: Store>(config: HfslConfig, nand: P, pcm: P) -> Result<Hfsl<P, P>> {
     let mut hw = Hardware::new();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), nand, &mut hw).unwrap();
     let pcm = Pcm::new(pcm_config(CHIP), pcm, &mut hw).unwrap();
@@ -59,7 +59,7 @@ fn moves(layer: &Layer) -> u64 {
 /// A volume that was formatted, and written until stripes moved often.
 fn used(config: &HfslConfig) -> Model {
     let mut m = Model::new(leveled(config.clone()));
-    m.layer.format(&mut UntimedSink::new()).unwrap();
+    m.layer.format(&mut Sink::untimed()).unwrap();
     for i in 0..1_500 {
         let at = i * 7919 % (SECTORS - 8);
         m.act(&Action::Write { at, sectors: 1 + i % 4, metadata: i % 3 == 0 }).unwrap();
@@ -106,7 +106,7 @@ fn a_volume_is_opened_again_wherever_its_header_lies() {
                 let mut first = [0; 8];
                 medium.pcm().peek(0, &mut first).unwrap();
                 away += u32::from(&first != b"fritHFSL");
-                assert_eq!(m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap().lost, []);
+                assert_eq!(m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap().lost, []);
                 // Enough small writes for moves in most regions.
                 for i in 0..60 {
                     let at = (round * 60 + i) * 7919 % (SECTORS - 8);
@@ -126,7 +126,7 @@ fn another_leveler_than_that_of_the_volume_is_refused() {
     let refusal = |was: PcmWearKeys, is: PcmWearKeys| {
         let mut m = used(&config(was, MapPersist::Each, false));
         let mut other = reopened(&mut m.layer, config(is, MapPersist::Each, false)).unwrap();
-        other.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err().to_string()
+        other.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err().to_string()
     };
     let other = "made for another leveler, seed, stripe size, division or PCM";
     let e = refusal(keys("start-gap"), keys("sfc"));
@@ -145,7 +145,7 @@ fn another_leveler_than_that_of_the_volume_is_refused() {
 fn a_leveler_that_does_not_fit_is_refused_by_key() {
     let refused = |keys: PcmWearKeys| {
         let store = || MemoryStore::new(64 << 20);
-        over::<(), _>(config(keys, MapPersist::Halt, false), store(), store()).unwrap_err().to_string()
+        over::<_>(config(keys, MapPersist::Halt, false), store(), store()).unwrap_err().to_string()
     };
     let start_gap = || levelers().find(|k| k.wear_leveling == "start-gap").unwrap();
     let e = refused(PcmWearKeys { wear_stripe: 32 << 10, ..start_gap() });
@@ -161,7 +161,7 @@ fn a_leveler_that_does_not_fit_is_refused_by_key() {
         pcm_wear: start_gap(),
         ..HfslConfig::default()
     };
-    let e = Hfsl::<(), NoStore, NoStore>::new(config, nand, None).unwrap_err().to_string();
+    let e = Hfsl::<NoStore, NoStore>::new(config, nand, None).unwrap_err().to_string();
     assert!(e.starts_with("pcm_wear_leveling = start-gap") && e.contains("needs a PCM"), "{e}");
 }
 
@@ -171,19 +171,19 @@ fn a_leveler_that_does_not_fit_is_refused_by_key() {
 fn moves_count_alike_with_and_without_bytes() {
     for keys in levelers() {
         let config = config(keys.clone(), MapPersist::Halt, false);
-        let mut lengths = over::<(), _>(config.clone(), NoStore, NoStore).unwrap();
+        let mut lengths = over::<_>(config.clone(), NoStore, NoStore).unwrap();
         let mut bytes = leveled(config.clone());
         for i in 0..3_000u64 {
             let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 5);
             let data = vec![i as u8; sectors as usize * 512];
             lengths
-                .write(&mut UntimedSink::new(), Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
+                .write(&mut Sink::untimed(), Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
                 .unwrap();
-            bytes.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+            bytes.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
         }
         let (mut a, mut b) = (StackView::default(), StackView::default());
-        BlockLayer::<UntimedSink>::visible(&lengths, &mut a);
-        BlockLayer::<UntimedSink>::visible(&bytes, &mut b);
+        BlockLayer::visible(&lengths, &mut a);
+        BlockLayer::visible(&bytes, &mut b);
         assert_eq!(a.counts(), b.counts(), "{keys:?}");
         let metric = a.layers[0].metrics.iter().find(|m| m.name == "wear_moves").map(|m| m.value);
         assert_eq!(metric.is_some_and(|moves| moves > 100.0), config.levels_pcm(), "{keys:?}: {metric:?}");

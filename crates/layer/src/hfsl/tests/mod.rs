@@ -8,7 +8,7 @@ use crate::flash::{BlockUse, Gc, WearLeveling};
 use frit_core::Nanos;
 use frit_core::{
     BlockLayer, ByteAccess, Cause, CheckScope, CrashKind, Durable, Error, Hints, Lpn, MediumKind, Params,
-    Precondition, Preconditioning, Quiesce, RawAccess, ReadTarget, Result, Sector, UntimedSink, WriteData,
+    Precondition, Preconditioning, Quiesce, RawAccess, ReadTarget, Result, Sector, Sink, WriteData,
 };
 use frit_media::{
     CommandCycles, Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig,
@@ -93,7 +93,7 @@ fn pcm_config(chip_bytes: u64) -> PcmConfig {
     }
 }
 
-type Layer = Hfsl<(), MemoryStore, MemoryStore>;
+type Layer = Hfsl<MemoryStore, MemoryStore>;
 
 fn layer(config: HfslConfig, with_pcm: bool, faults: NandFaults) -> Layer {
     let mut hw = Hardware::new();
@@ -104,7 +104,7 @@ fn layer(config: HfslConfig, with_pcm: bool, faults: NandFaults) -> Layer {
     Hfsl::new(config, nand, pcm).unwrap()
 }
 
-impl<N: Store, P: Store> Hfsl<(), N, P> {
+impl<N: Store, P: Store> Hfsl<N, P> {
     /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.flash.nand().geometry();
@@ -223,7 +223,7 @@ struct Model {
 
 impl Model {
     fn new(layer: Layer) -> Model {
-        let sectors = BlockLayer::<UntimedSink>::info(&layer).sectors;
+        let sectors = BlockLayer::info(&layer).sectors;
         assert!(sectors >= SECTORS, "{sectors}");
         Model { layer, shadow: vec![0; sectors as usize * 512], stamp: 0 }
     }
@@ -240,13 +240,13 @@ impl Model {
                 let (at, sectors) = clip(at, sectors);
                 let data = self.fresh(sectors as usize * 512);
                 let hints = if metadata { Hints::METADATA } else { Hints::NONE };
-                self.layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), hints)?;
+                self.layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), hints)?;
                 self.shadow[at as usize * 512..][..data.len()].copy_from_slice(&data);
             }
             Action::WriteBytes { at, len } => {
                 let data = self.fresh(len as usize);
                 let data = WriteData::Bytes(&data);
-                self.layer.write_bytes(&mut UntimedSink::new(), at, data, Hints::NONE)?;
+                self.layer.write_bytes(&mut Sink::untimed(), at, data, Hints::NONE)?;
                 let data = data.bytes().unwrap_or_default();
                 self.shadow[at as usize..][..data.len()].copy_from_slice(data);
             }
@@ -254,7 +254,7 @@ impl Model {
                 let (at, sectors) = clip(at, sectors);
                 let mut got = vec![0xEE; sectors as usize * 512];
                 self.layer.read(
-                    &mut UntimedSink::new(),
+                    &mut Sink::untimed(),
                     Sector(at),
                     ReadTarget::Bytes(&mut got),
                     Hints::NONE,
@@ -263,7 +263,7 @@ impl Model {
             }
             Action::Discard { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
-                self.layer.discard(&mut UntimedSink::new(), Sector(at), sectors)?;
+                self.layer.discard(&mut Sink::untimed(), Sector(at), sectors)?;
                 self.shadow[at as usize * 512..][..sectors as usize * 512].fill(0);
             }
             Action::Set(key, value) => {
@@ -272,19 +272,19 @@ impl Model {
                 }
             }
             Action::Step => {
-                self.layer.step(&mut UntimedSink::new(), 4)?;
+                self.layer.step(&mut Sink::untimed(), 4)?;
             }
-            Action::Flush => self.layer.flush(&mut UntimedSink::new())?,
+            Action::Flush => self.layer.flush(&mut Sink::untimed())?,
             Action::Reboot => {
                 // Without PCM discards are not durable: see `boot`.
                 if self.layer.map.pcm.is_some() {
-                    self.layer.halt(&mut UntimedSink::new())?;
-                    self.layer.boot(&mut UntimedSink::new())?;
+                    self.layer.halt(&mut Sink::untimed())?;
+                    self.layer.boot(&mut Sink::untimed())?;
                 }
             }
             Action::Crash => {
                 if self.layer.map.each() && self.layer.usage.formatted {
-                    let found = self.layer.recover(&mut UntimedSink::new(), CrashKind::Process)?;
+                    let found = self.layer.recover(&mut Sink::untimed(), CrashKind::Process)?;
                     assert_eq!(found.lost, []);
                     self.checked();
                 }
@@ -296,15 +296,13 @@ impl Model {
     /// Asserts that a check has no findings.
     fn checked(&mut self) {
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        self.layer.check(&mut UntimedSink::new(), scope, &mut |f| panic!("{f:?}")).unwrap();
+        self.layer.check(&mut Sink::untimed(), scope, &mut |f| panic!("{f:?}")).unwrap();
     }
 
     fn check_all(&mut self) {
         self.checked();
         let mut got = vec![0xEE; self.shadow.len()];
-        self.layer
-            .read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE)
-            .unwrap();
+        self.layer.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
         assert!(got == self.shadow, "the volume differs from its shadow");
     }
 
@@ -419,28 +417,27 @@ fn garbage_collection_switched_off_fills_up_with_a_clear_error() {
         HfslConfig { fusion_method: super::FusionMethod::None, gc: "off".into(), ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
     let data = [1u8; 2048];
-    let e = (0..10_000).find_map(|_| {
-        l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&data), Hints::NONE).err()
-    });
+    let e = (0..10_000)
+        .find_map(|_| l.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&data), Hints::NONE).err());
     let e = e.expect("the pool is finite").to_string();
     assert!(e.contains("garbage collection"), "{e}");
     // Switched on again, garbage collection continues.
     l.set("gc", "greedy").unwrap();
-    l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&data), Hints::NONE).unwrap();
     l.audit();
 }
 
 #[test]
 fn ranges_past_the_end_are_refused() {
     let mut l = layer(HfslConfig::default(), true, NandFaults::default());
-    let end = BlockLayer::<UntimedSink>::info(&l).sectors;
+    let end = BlockLayer::info(&l).sectors;
     for at in [end, end - 1, u64::MAX, u64::MAX / 512, 1 << 60] {
         let mut buf = [0u8; 1024];
         for r in [
-            l.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut buf), Hints::NONE),
-            l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&[0; 1024]), Hints::NONE),
-            l.discard(&mut UntimedSink::new(), Sector(at), 2),
-            l.discard(&mut UntimedSink::new(), Sector(2), at),
+            l.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut buf), Hints::NONE),
+            l.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&[0; 1024]), Hints::NONE),
+            l.discard(&mut Sink::untimed(), Sector(at), 2),
+            l.discard(&mut Sink::untimed(), Sector(2), at),
         ] {
             assert!(matches!(r, Err(Error::OutOfRange { .. })), "{at}: {r:?}");
         }
@@ -452,14 +449,14 @@ fn raw_access_is_for_those_that_are_named() {
     let config = HfslConfig { raw_access: vec!["db".into()], raw_bytes: 4096, ..HfslConfig::default() };
     let mut l = layer(config, true, NandFaults::default());
     let mut b = [0u8; 64];
-    let r = l.raw_read(&mut UntimedSink::new(), "other", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b));
+    let r = l.raw_read(&mut Sink::untimed(), "other", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b));
     assert!(matches!(r, Err(Error::Protected { .. })));
-    l.raw_read(&mut UntimedSink::new(), "db", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b)).unwrap();
-    let owned = l.raw_write(&mut UntimedSink::new(), "db", 0, WriteData::Bytes(&b), Cause::Host);
+    l.raw_read(&mut Sink::untimed(), "db", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b)).unwrap();
+    let owned = l.raw_write(&mut Sink::untimed(), "db", 0, WriteData::Bytes(&b), Cause::Host);
     assert!(owned.unwrap_err().to_string().contains("belongs to the layer"), "the map is the layer's");
     let end = l.map.pcm.as_ref().map(|p| p.medium.bytes()).unwrap();
     let mut raw =
-        |at, who| l.raw_write(&mut UntimedSink::new(), who, at, WriteData::Bytes(&[7; 64]), Cause::Host);
+        |at, who| l.raw_write(&mut Sink::untimed(), who, at, WriteData::Bytes(&[7; 64]), Cause::Host);
     raw(end - 4096, "db").unwrap();
     raw(end - 64, "db").unwrap();
     assert!(matches!(raw(end - 64, "other"), Err(Error::Protected { .. })));
@@ -471,7 +468,7 @@ fn raw_access_is_for_those_that_are_named() {
     }
     m.check_all();
     let pcm = ReadTarget::Bytes(&mut b);
-    m.layer.raw_read(&mut UntimedSink::new(), "db", MediumKind::Pcm, end - 4096, pcm).unwrap();
+    m.layer.raw_read(&mut Sink::untimed(), "db", MediumKind::Pcm, end - 4096, pcm).unwrap();
     assert_eq!(b, [7; 64]);
 }
 
@@ -533,7 +530,7 @@ fn a_parameter_that_changes_does_not_lower_the_reserve() {
 fn a_flipped_bit_is_an_error_with_its_place() {
     let config = HfslConfig { fusion_method: super::FusionMethod::None, ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
-    l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[7; 2048]), Hints::NONE).unwrap();
+    l.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&[7; 2048]), Hints::NONE).unwrap();
     let PageLocation::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
     // The page is at the start of the page area of the store: find it by its contents.
     let store = l.flash.nand_mut().devices_mut().next().unwrap().store_mut();
@@ -545,7 +542,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     }
     store.write(at - 512, &[6]).unwrap();
     let mut out = [0u8; 2048];
-    let e = l.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap_err();
+    let e = l.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap_err();
     assert!(matches!(e, Error::Corrupt { at, .. } if at == u64::from(ppn.0)), "{e}");
 }
 
@@ -555,20 +552,18 @@ fn simulation_and_volume_count_alike() {
     let mut hw = Hardware::new();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), NoStore, &mut hw).unwrap();
     let pcm = Pcm::new(pcm_config(4096), NoStore, &mut hw).unwrap();
-    let mut lengths = Hfsl::<(), _, _>::new(HfslConfig::default(), nand, Some(pcm)).unwrap();
+    let mut lengths = Hfsl::<_, _>::new(HfslConfig::default(), nand, Some(pcm)).unwrap();
     let mut bytes = layer(HfslConfig::default(), true, NandFaults::default());
     for i in 0..5_000u64 {
         let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 9);
         let data = vec![i as u8; sectors as usize * 512];
         lengths
-            .write(&mut UntimedSink::new(), Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
+            .write(&mut Sink::untimed(), Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
             .unwrap();
-        bytes.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
-        lengths
-            .read(&mut UntimedSink::new(), Sector(i % SECTORS), ReadTarget::Len(512), Hints::NONE)
-            .unwrap();
+        bytes.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        lengths.read(&mut Sink::untimed(), Sector(i % SECTORS), ReadTarget::Len(512), Hints::NONE).unwrap();
         bytes
-            .read(&mut UntimedSink::new(), Sector(i % SECTORS), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE)
+            .read(&mut Sink::untimed(), Sector(i % SECTORS), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE)
             .unwrap();
     }
     let counts = |v: &dyn Fn(&mut frit_core::StackView)| {
@@ -576,7 +571,7 @@ fn simulation_and_volume_count_alike() {
         v(&mut view);
         view.counts()
     };
-    let a = counts(&|v| BlockLayer::<UntimedSink>::visible(&lengths, v));
-    assert_eq!(a, counts(&|v| BlockLayer::<UntimedSink>::visible(&bytes, v)));
+    let a = counts(&|v| BlockLayer::visible(&lengths, v));
+    assert_eq!(a, counts(&|v| BlockLayer::visible(&bytes, v)));
     assert!(a.of(frit_core::Op::NandErase).commands > 100);
 }

@@ -2,7 +2,7 @@
 //! small.
 
 use super::*;
-use crate::testing::{CommandClock, TimedSink};
+use crate::testing::{CommandClock, clock, timed_sink};
 use frit_core::{Cmd, Op};
 
 /// A map entry takes 1000, any other command takes 1.
@@ -39,10 +39,10 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
         map_persist: MapPersist::Each,
         ..HfslConfig::default()
     };
-    let mut l = Hfsl::<u64, NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
+    let mut l = Hfsl::<NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
     let at = l.map.pcm.as_ref().unwrap().layout.map_at;
     let map = at..at + 8 * u64::from(l.pages);
-    let mut sink = TimedSink::new(SlowMap { map, named: 0, begun: Vec::new() });
+    let mut sink = timed_sink(SlowMap { map, named: 0, begun: Vec::new() });
     let mut state = 1u64;
     for i in 0..u64::from(l.pages) * 8 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -50,7 +50,8 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
         l.write(&mut sink, Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
     }
     for cause in [Cause::Host, Cause::Gc] {
-        let waits: Vec<i64> = sink.clock.begun.iter().filter(|b| b.0 == cause).map(|b| b.1).collect();
+        let waits: Vec<i64> =
+            clock::<SlowMap>(&mut sink).begun.iter().filter(|b| b.0 == cause).map(|b| b.1).collect();
         assert!(waits.len() > 10, "{cause:?} began {} blocks", waits.len());
         assert!(waits.iter().all(|&w| w >= 0), "{cause:?}: begun before the entries were durable: {waits:?}");
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::hfsl::PageLocation;
 use crate::hfsl::buffer::PcmBuffer;
 use crate::hfsl::heat::{Heat, HeatPolicy};
-use frit_core::{Cmd, Op, RequestScope, Sink, StackView, UnitId, UnitState};
+use frit_core::{Cmd, Engine, Op, Sink, StackView, Tok, UnitId, UnitState};
 
 /// Geometry with more than one chunk of the map, and with free space in PCM.
 const WIDE: NandGeometry = NandGeometry { blocks_per_plane: 48, pages_per_block: 16, ..GEOMETRY };
@@ -18,12 +18,12 @@ fn wide(config: HfslConfig, chip_bytes: u64, faults: NandFaults) -> Layer {
 
 fn write(l: &mut Layer, at: u64, sectors: u64) {
     let data = vec![at as u8; sectors as usize * 512];
-    l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
 }
 
 fn visible(l: &Layer) -> StackView {
     let mut v = StackView::default();
-    BlockLayer::<UntimedSink>::visible(l, &mut v);
+    BlockLayer::visible(l, &mut v);
     v
 }
 
@@ -68,7 +68,7 @@ fn the_size_that_counts_is_the_request_not_its_part_of_a_page() {
 #[test]
 fn metadata_goes_to_pcm_whatever_its_size() {
     let mut l = wide(HfslConfig::default(), 16 << 10, NandFaults::default());
-    l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[1; 16384]), Hints::METADATA).unwrap();
+    l.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&[1; 16384]), Hints::METADATA).unwrap();
     assert!((0..8).all(|p| in_pcm(&l, p)));
 }
 
@@ -190,7 +190,7 @@ fn changing_the_method_drains_what_is_above_its_quota() {
     assert_eq!(metric(&l, "pcm_cache_pages"), 40);
     l.set("FUSION_METHOD", "same-level").unwrap();
     for _ in 0..100 {
-        l.step(&mut UntimedSink::new(), 4).unwrap();
+        l.step(&mut Sink::untimed(), 4).unwrap();
     }
     assert_eq!((metric(&l, "pcm_cache_pages"), metric(&l, "nand_pages")), (0, 40));
     l.audit();
@@ -203,7 +203,7 @@ fn writes_to_pcm_are_rounded_to_their_granularity() {
         l.set("ADDR_GRAN_PCM", gran).unwrap();
         write(&mut l, 0, 1);
         let before = visible(&l).counts();
-        l.write_bytes(&mut UntimedSink::new(), 4, WriteData::Bytes(&[9; 8]), Hints::NONE).unwrap();
+        l.write_bytes(&mut Sink::untimed(), 4, WriteData::Bytes(&[9; 8]), Hints::NONE).unwrap();
         let after = visible(&l).counts().since(&before);
         assert_eq!(after.get(Op::PcmWrite, Cause::Host).bytes, bytes, "{gran}");
     }
@@ -220,7 +220,7 @@ fn a_map_that_is_persisted_with_each_write_needs_no_halt() {
         };
         m.act(&action).unwrap();
     }
-    m.layer.boot(&mut UntimedSink::new()).unwrap();
+    m.layer.boot(&mut Sink::untimed()).unwrap();
     m.layer.audit();
     m.check_all();
 }
@@ -232,11 +232,11 @@ fn halt_and_boot_keep_a_map_of_many_chunks() {
     assert!(pages > 2_000, "{pages}");
     for p in 0..pages {
         let data = m.fresh(2048);
-        m.layer.write(&mut UntimedSink::new(), Sector(p * 4), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        m.layer.write(&mut Sink::untimed(), Sector(p * 4), WriteData::Bytes(&data), Hints::NONE).unwrap();
         m.shadow[p as usize * 2048..][..2048].copy_from_slice(&data);
     }
-    m.layer.halt(&mut UntimedSink::new()).unwrap();
-    m.layer.boot(&mut UntimedSink::new()).unwrap();
+    m.layer.halt(&mut Sink::untimed()).unwrap();
+    m.layer.boot(&mut Sink::untimed()).unwrap();
     m.layer.audit();
     m.check_all();
 }
@@ -292,7 +292,7 @@ fn idle_time_cleans_ahead_and_then_rests() {
     let places = u64::from(l.pages);
     (0..500u64).for_each(|i| write(&mut l, i * 7919 % places * 4, 4));
     let steps = (0..10_000)
-        .take_while(|_| l.step(&mut UntimedSink::new(), 4).unwrap() != frit_core::Progress::Idle)
+        .take_while(|_| l.step(&mut Sink::untimed(), 4).unwrap() != frit_core::Progress::Idle)
         .count();
     assert!(steps > 10 && steps < 10_000, "{steps}");
     assert!(metric(&l, "nand_free_blocks") > before, "pools are above the level that writes keep");
@@ -382,23 +382,21 @@ fn what_is_hot_outlives_the_end_of_a_window() {
     assert!(heat.is_hot(Lpn(1), 0), "written in the last window");
 }
 
-/// Sink in which the given units are busy.
-struct Busy(Vec<UnitId>, RequestScope<()>);
+/// Engine in which the given units are busy.
+struct Busy(Vec<UnitId>);
 
-impl Sink for Busy {
-    type Tok = ();
+impl Engine for Busy {
     fn now(&self) -> Nanos {
         Nanos::ZERO
     }
-    fn start(&self) {}
     fn unit(&self, unit: UnitId) -> UnitState {
         if self.0.contains(&unit) { UnitState::BusyUntil(Nanos(1)) } else { UnitState::Idle }
     }
-    fn emit(&mut self, _: Cmd, (): ()) {}
-    fn join(&mut self, (): (), (): ()) {}
-    fn ack(&mut self, (): ()) {}
-    fn scope(&mut self) -> &mut RequestScope<()> {
-        &mut self.1
+    fn emit(&mut self, _: Cmd, _: Tok) -> Tok {
+        Tok::DONE
+    }
+    fn join(&mut self, a: Tok, _: Tok) -> Tok {
+        a
     }
 }
 
@@ -413,11 +411,9 @@ fn a_first_write_takes_an_idle_unit_and_a_rewrite_stays() {
     let home = l.flash.nand().unit_id(0);
     // The home of page 4 is unit 0 of 4. The request is above SSW, so it goes to NAND.
     let data = [1; 4096];
-    l.write(&mut Busy(vec![home], RequestScope::default()), Sector(16), WriteData::Bytes(&data), Hints::NONE)
-        .unwrap();
+    l.write(&mut Sink::new(Busy(vec![home])), Sector(16), WriteData::Bytes(&data), Hints::NONE).unwrap();
     assert_eq!(unit(&l), 1);
-    l.write(&mut Busy(vec![], RequestScope::default()), Sector(16), WriteData::Bytes(&data), Hints::NONE)
-        .unwrap();
+    l.write(&mut Sink::new(Busy(vec![])), Sector(16), WriteData::Bytes(&data), Hints::NONE).unwrap();
     assert_eq!(unit(&l), 1, "a rewrite stays on its unit");
 }
 
@@ -435,24 +431,24 @@ fn steady_is_what_overwriting_ends_in() {
                 ..HfslConfig::default()
             };
             let nand = Nand::new(nand_config(geometry, NandFaults::default()), NoStore, &mut Hardware::new());
-            let mut l = Hfsl::<(), NoStore, NoStore>::new(config, nand.unwrap(), None).unwrap();
+            let mut l = Hfsl::<NoStore, NoStore>::new(config, nand.unwrap(), None).unwrap();
             l.precondition(how).unwrap();
             l
         };
         let mut state = 1u64;
-        let mut overwrite = |l: &mut Hfsl<(), NoStore, NoStore>, times: u64| {
+        let mut overwrite = |l: &mut Hfsl<NoStore, NoStore>, times: u64| {
             let before = l.flash.nand().devices().next().unwrap().counts().of(Op::NandProgram).commands;
             let writes = u64::from(l.pages) * times;
             for _ in 0..writes {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let lpn = (state >> 33) % u64::from(l.pages);
-                l.write(&mut UntimedSink::new(), Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
+                l.write(&mut Sink::untimed(), Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
             }
             let programs =
                 l.flash.nand().devices().next().unwrap().counts().of(Op::NandProgram).commands - before;
             programs as f64 / writes as f64
         };
-        let shares = |l: &Hfsl<(), NoStore, NoStore>| {
+        let shares = |l: &Hfsl<NoStore, NoStore>| {
             let mut n = [0f64; 33];
             let sealed = |b: &u32| l.flash.blocks().state(*b) == BlockUse::Sealed;
             (0..l.flash.blocks().count())

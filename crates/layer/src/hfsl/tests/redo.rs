@@ -15,7 +15,7 @@ fn volume(redo_lines: u32) -> Model {
         ..HfslConfig::default()
     };
     let mut m = Model::new(layer(config, true, NandFaults::default()));
-    m.layer.format(&mut UntimedSink::new()).unwrap();
+    m.layer.format(&mut Sink::untimed()).unwrap();
     for i in 0..10 {
         write(&mut m, i % 3);
     }
@@ -59,7 +59,7 @@ fn entries_at(m: &Model, block: u64) -> u64 {
 }
 
 fn recover(m: &mut Model) -> u32 {
-    let found = m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let found = m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert_eq!(found.lost, []);
     m.layer.audit();
     found.redone
@@ -143,7 +143,7 @@ fn a_check_finds_and_repairs_damaged_records() {
         poke(&mut m, at, &record);
         for (repair, count) in [(false, 1), (true, 1), (false, 0)] {
             let mut found = Vec::new();
-            m.layer.check(&mut UntimedSink::new(), scope(repair), &mut |f| found.push(f)).unwrap();
+            m.layer.check(&mut Sink::untimed(), scope(repair), &mut |f| found.push(f)).unwrap();
             assert_eq!(found.len(), count, "line {line}: {found:?}");
             assert!(found.iter().all(|f| (f.kind, f.at, f.repaired) == ("bad-redo-record", at, repair)));
         }
@@ -179,7 +179,7 @@ fn an_older_ring_reverts_nothing_after_a_clean_shutdown() {
     let (at, len) = (ring(&m).at, ring(&m).bytes() as usize);
     let before = bytes(&mut m, at, len);
     m.act(&Action::Discard { at: 0, sectors: 24 }).unwrap();
-    m.layer.halt(&mut UntimedSink::new()).unwrap();
+    m.layer.halt(&mut Sink::untimed()).unwrap();
     poke(&mut m, at, &before);
     assert_eq!(recover(&mut m), 0);
     m.check_all();
@@ -221,8 +221,8 @@ fn words_of_two_torn_records_do_not_form_one() {
     poke(&mut m, place, &map);
     m.shadow[4096..8192].copy_from_slice(&{
         let mut old = vec![0; 4096];
-        m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
-        m.layer.read(&mut UntimedSink::new(), Sector(8), ReadTarget::Bytes(&mut old), Hints::NONE).unwrap();
+        m.layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
+        m.layer.read(&mut Sink::untimed(), Sector(8), ReadTarget::Bytes(&mut old), Hints::NONE).unwrap();
         old
     });
     m.check_all();
@@ -250,7 +250,7 @@ proptest! {
     #[test]
     fn a_volume_of_version_1_keeps_its_record_in_the_header(actions in actions()) {
         let mut m = Model::new(version_1());
-        m.layer.format(&mut UntimedSink::new()).unwrap();
+        m.layer.format(&mut Sink::untimed()).unwrap();
         m.run(&actions);
         assert_eq!(m.layer.map.pcm.as_ref().unwrap().layout.redo, RedoArea::Fixed);
         assert_eq!(bytes(&mut m, 8, 4), [1, 0, 0, 0]);

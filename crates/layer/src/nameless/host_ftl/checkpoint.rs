@@ -20,11 +20,10 @@
 
 use super::map_parts::map_parts;
 use super::{DeviceBlocks, HostFtl};
-use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{PhysicalAddress, Ppn, Result, Sink, WriteData};
+use frit_core::{PhysicalAddress, Ppn, Result, Sink, Tok, WriteData};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritNLC1";
@@ -168,9 +167,9 @@ impl CheckpointPart {
     }
 }
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Saves the metadata. Returns a token that is done when it is durable.
-    pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S, halted: bool) -> Result<T> {
+    pub(super) fn write_checkpoint(&mut self, sink: &mut Sink, halted: bool) -> Result<Tok> {
         if self.blocks.atomic_flush {
             self.write_map_parts(sink)?;
         }
@@ -205,13 +204,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Writes a copy of a checkpoint, whose parts are as `part`.
-    fn write_copy<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        copy: u32,
-        part: &CheckpointPart,
-        after: T,
-    ) -> Result<T> {
+    fn write_copy(&mut self, sink: &mut Sink, copy: u32, part: &CheckpointPart, after: Tok) -> Result<Tok> {
         let capacity = Checkpoint::capacity(self.page_bytes);
         let (first, end) = self.checkpoint.named;
         let page = to_usize(self.page_bytes);
@@ -238,7 +231,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Frees the versions of virtual blocks that only the checkpoint before has named, once the new one
     /// is durable.
-    fn free_replaced<S: Sink<Tok = T>>(&mut self, sink: &mut S, durable: T) {
+    fn free_replaced(&mut self, sink: &mut Sink, durable: Tok) {
         let durable = if is_planted(NamelessBug::SavedFreedEarly) { sink.start() } else { durable };
         let flash = &mut self.flash;
         self.maps.mark_saved(|old| flash.invalidate_after(sink, Ppn(old.page), durable));

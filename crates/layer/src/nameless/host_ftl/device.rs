@@ -2,17 +2,17 @@
 
 use super::maps::tag_of;
 use super::{DeviceBlocks, HostFtl, VIRTUAL};
-use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, low_u32, to_usize};
 use frit_core::visible::Metric;
 use frit_core::{
     Cause, Claimed, ContentsSpace, CrashKind, Error, Lpn, MediumKind, Migration, NamelessDevice, OwnedBlock,
-    PhysicalAddress, Ppn, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, WriteData,
+    PhysicalAddress, Ppn, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, Tok,
+    WriteData,
 };
 use frit_media::{ExpectedPage, Store};
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Present address of a block. A block that was moved is found by its address before, until its owner
     /// has acknowledged the migration.
     fn locate(&self, block: OwnedBlock) -> Result<PhysicalAddress> {
@@ -54,32 +54,26 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Emits the read of `pages` pages of one virtual page, or of all of it.
-    fn read_run<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        first: Option<Ppn>,
-        pages: u32,
-        cause: Cause,
-    ) -> Result<T> {
+    fn read_run(&mut self, sink: &mut Sink, first: Option<Ppn>, pages: u32, cause: Cause) -> Result<Tok> {
         let Some(ppn) = first else { return Ok(sink.start()) };
         let (ppn, pages) = match self.page_reads {
             true => (Ppn(ppn.0 - ppn.0 % self.unit_pages), self.unit_pages),
             false => (ppn, pages),
         };
-        self.flash.read_unit(sink, ppn, pages, cause, T::default())
+        self.flash.read_unit(sink, ppn, pages, cause, Tok::default())
     }
 
     /// Reads consecutive contents, with one command for blocks of one virtual page.
-    fn read_blocks<S: Sink<Tok = T>>(
+    fn read_blocks(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: &[OwnedBlock],
         offset: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         // The pages that are read by one command: the first one, and their number.
-        let (mut done, mut first, mut pages) = (T::default(), None, 0);
+        let (mut done, mut first, mut pages) = (Tok::default(), None, 0);
         let (mut from, mut offset) = (0, offset);
         for &block in blocks {
             let at = self.locate(block)?;
@@ -111,13 +105,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Verifies that a page holds a version.
-    fn verify_page<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lpn: Lpn,
-        at: PhysicalAddress,
-        data: bool,
-    ) -> Result<()> {
+    fn verify_page(&mut self, sink: &mut Sink, lpn: Lpn, at: PhysicalAddress, data: bool) -> Result<()> {
         let ppn = Ppn(at.page);
         if data && N::STORES_BYTES {
             let mut page = std::mem::take(&mut self.unit);
@@ -166,7 +154,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 }
 
-impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
+impl<N: Store + Send> NamelessDevice for HostFtl<N> {
     fn block_bytes(&self) -> u32 {
         self.page_bytes
     }
@@ -194,13 +182,13 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
 
     fn nameless_write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         owners: &[u32],
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
+        after: Tok,
         placed: &mut Vec<PhysicalAddress>,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         self.check_resumed()?;
         self.check_queue(owners, data, VIRTUAL, "owner")?;
         // With atomic flushes, a checkpoint states nothing about contents.
@@ -211,19 +199,19 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
 
     fn virtual_write(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: &[u32],
         data: WriteData<'_>,
         cause: Cause,
-        after: S::Tok,
-    ) -> Result<S::Tok> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.check_resumed()?;
         self.check_queue(blocks, data, self.maps.virtual_blocks(), "virtual block")?;
         self.checkpoint.outdated = true;
         self.program_virtual(sink, blocks, data, cause, after).map_err(|e| self.refuse_after(e))
     }
 
-    fn virtual_discard(&mut self, sink: &mut S, block: u32) -> Result<()> {
+    fn virtual_discard(&mut self, sink: &mut Sink, block: u32) -> Result<()> {
         self.check_resumed()?;
         self.check_virtual(block)?;
         if !self.blocks.atomic_flush {
@@ -233,7 +221,7 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.checkpoint.outdated = true;
         // The version that the last checkpoint names stays until the next one.
         if let Some(at) = self.maps.get(block).filter(|at| !self.maps.is_saved_at(block, *at)) {
-            self.flash.invalidate_after(sink, Ppn(at.page), S::Tok::default());
+            self.flash.invalidate_after(sink, Ppn(at.page), Tok::default());
         }
         self.maps.clear(block);
         Ok(())
@@ -241,12 +229,12 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
 
     fn physical_read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: &[OwnedBlock],
         offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         let held = u64::from(count_u32(blocks.len())) * u64::from(self.page_bytes);
         if u64::from(offset) + u64::from(into.len()) > held || offset >= self.page_bytes {
             let range = format!("{} bytes at {offset}", into.len());
@@ -257,12 +245,12 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
 
     fn virtual_read(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         block: u32,
         offset: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
-    ) -> Result<S::Tok> {
+    ) -> Result<Tok> {
         self.check_virtual(block)?;
         if u64::from(offset) + u64::from(into.len()) > u64::from(self.page_bytes) {
             let range = format!("{} bytes at {offset}", into.len());
@@ -295,7 +283,7 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.maps.losses().for_each(|(block, why)| each(block, why));
     }
 
-    fn free(&mut self, sink: &mut S, block: OwnedBlock, after: S::Tok) {
+    fn free(&mut self, sink: &mut Sink, block: OwnedBlock, after: Tok) {
         // A block that is lost has no page any more.
         let Ok(at) = self.locate(block) else { return };
         if !self.has_other_version(at) {
@@ -320,7 +308,7 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         (0..n.min(self.maps.migrations().len())).for_each(|_| self.maps.acknowledge_oldest());
     }
 
-    fn written(&self) -> S::Tok {
+    fn written(&self) -> Tok {
         self.programmed
     }
 
@@ -328,19 +316,19 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.sync_files()
     }
 
-    fn flush(&mut self, sink: &mut S) -> Result<S::Tok> {
+    fn flush(&mut self, sink: &mut Sink) -> Result<Tok> {
         self.check_resumed()?;
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
-    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+    fn step(&mut self, sink: &mut Sink, budget: u32) -> Result<Progress> {
         if self.recovering {
             return Ok(Progress::Idle);
         }
         self.flash.step(sink, &mut self.maps, budget).map_err(|e| self.refuse_after(e))
     }
 
-    fn halt(&mut self, sink: &mut S) -> Result<()> {
+    fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         if self.recovering {
             // Nothing was written since the recovery.
             return Ok(());
@@ -355,7 +343,7 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.flash.make_durable(sink, &mut self.maps)
     }
 
-    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
         self.find_blocks(sink, crash)
     }
 
@@ -371,16 +359,16 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.claim_block(block)
     }
 
-    fn resume(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<()> {
+    fn resume(&mut self, sink: &mut Sink, recovery: &mut Recovery) -> Result<()> {
         self.end_recovery(sink, recovery)
     }
 
-    fn verify(&mut self, sink: &mut S, block: OwnedBlock, data: bool) -> Result<()> {
+    fn verify(&mut self, sink: &mut Sink, block: OwnedBlock, data: bool) -> Result<()> {
         let at = self.locate(block)?;
         self.verify_page(sink, Lpn(block.owner), at, data)
     }
 
-    fn verify_virtual(&mut self, sink: &mut S, block: u32, data: bool) -> Result<()> {
+    fn verify_virtual(&mut self, sink: &mut Sink, block: u32, data: bool) -> Result<()> {
         self.check_virtual(block)?;
         if let Some(why) = self.maps.why_lost(block) {
             return Err(Error::Corrupt { medium: MediumKind::Nand, at: 0, what: why.to_owned() });
@@ -437,14 +425,14 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
     }
 }
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Refuses writes after an unexpected error.
     #[cold]
     fn refuse_after(&mut self, e: Error) -> Error {
         self.flash.health.refuse_after(e, false, NamelessBug::NotPoisoned)
     }
 
-    fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
+    fn flush_all(&mut self, sink: &mut Sink) -> Result<Tok> {
         let mut done = self.all_written(sink);
         if self.scans && (self.checkpoint.outdated || self.maps.lost_part()) {
             done = self.write_checkpoint(sink, false)?;

@@ -17,7 +17,6 @@
 use super::HostFtl;
 use super::VIRTUAL;
 use super::maps::{LOST, tag_of};
-use crate::Token;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::{Error, PhysicalAddress, Ppn, Result, Sink, WriteData};
 use frit_media::Store;
@@ -56,7 +55,7 @@ fn decode(index: u32, page: &[u8]) -> Option<impl Iterator<Item = PhysicalAddres
     Some(entries.iter().map(move |b| PhysicalAddress::from_word(entry(b))))
 }
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Number of the first part, and of all parts.
     fn parts(&self) -> Range<u32> {
         let first = self.maps.virtual_blocks();
@@ -70,7 +69,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Writes the parts that differ from those that the last checkpoint names.
-    pub(super) fn write_map_parts<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_map_parts(&mut self, sink: &mut Sink) -> Result<()> {
         let parts = self.parts();
         let lost = |index: u32| self.maps.why_lost(parts.start + index).is_some();
         let outdated: Vec<u32> = (0..count_u32(parts.len()))

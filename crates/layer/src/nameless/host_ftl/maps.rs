@@ -1,10 +1,9 @@
 //! The map of virtual blocks, and the queue of migrations.
 
 use super::VIRTUAL;
-use crate::Token;
 use crate::flash::{ForwardMap, MovedPage};
 use frit_core::convert::{low_u16, low_u32, to_u64, to_usize};
-use frit_core::{Error, Lpn, Migration, PhysicalAddress, Ppn, Result, Sink};
+use frit_core::{Error, Lpn, Migration, PhysicalAddress, Ppn, Result, Sink, Tok};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
@@ -43,7 +42,7 @@ struct MovedBlock {
 /// What garbage collection changes: the map of virtual blocks and of pages of metadata behind them, and
 /// the queue of migrations of nameless blocks.
 #[derive(Debug)]
-pub(super) struct DeviceMaps<T> {
+pub(super) struct DeviceMaps {
     /// Addresses as words, 0 for none.
     table: Vec<u64>,
     /// Addresses of the versions of virtual blocks and of parts of the map that the last checkpoint names,
@@ -58,20 +57,15 @@ pub(super) struct DeviceMaps<T> {
     /// Places of the blocks in this queue, by owner and version.
     present: HashMap<(u32, u32), MovedBlock>,
     /// Token that is done when all virtual blocks and pages of metadata so far are programmed.
-    pub(super) written: T,
+    pub(super) written: Tok,
     /// Blocks that were moved.
     pub(super) moved: u64,
     /// Nameless blocks that are valid.
     pub(super) stored: u32,
 }
 
-impl<T: Token> DeviceMaps<T> {
-    pub(super) fn new(
-        virtual_blocks: u32,
-        map_parts: u32,
-        numbers: u32,
-        atomic_flush: bool,
-    ) -> DeviceMaps<T> {
+impl DeviceMaps {
+    pub(super) fn new(virtual_blocks: u32, map_parts: u32, numbers: u32, atomic_flush: bool) -> DeviceMaps {
         DeviceMaps {
             table: vec![0; to_usize(numbers)],
             saved: vec![0; if atomic_flush { to_usize(virtual_blocks + map_parts) } else { 0 }],
@@ -80,7 +74,7 @@ impl<T: Token> DeviceMaps<T> {
             lost: BTreeMap::new(),
             migrations: VecDeque::new(),
             present: HashMap::new(),
-            written: T::default(),
+            written: Tok::default(),
             moved: 0,
             stored: 0,
         }
@@ -93,7 +87,7 @@ impl<T: Token> DeviceMaps<T> {
         self.lost.clear();
         self.migrations.clear();
         self.present.clear();
-        self.written = T::default();
+        self.written = Tok::default();
         self.stored = 0;
     }
 
@@ -259,8 +253,8 @@ impl<T: Token> DeviceMaps<T> {
     }
 }
 
-impl<T: Token> ForwardMap<T> for DeviceMaps<T> {
-    fn moved<S: Sink<Tok = T>>(&mut self, _: &mut S, page: MovedPage<T>) -> Result<T> {
+impl ForwardMap for DeviceMaps {
+    fn moved(&mut self, _: &mut Sink, page: MovedPage) -> Result<Tok> {
         let at = address_of(page.to, page.seq);
         self.moved += 1;
         match page.lpn.0.checked_sub(VIRTUAL) {
@@ -301,8 +295,8 @@ impl<T: Token> ForwardMap<T> for DeviceMaps<T> {
     }
 
     // The order of metadata is part of what it states: a copy is not durable before.
-    fn copy_after(&self, lpn: Lpn) -> T {
-        if lpn.0 >= VIRTUAL { self.written } else { T::default() }
+    fn copy_after(&self, lpn: Lpn) -> Tok {
+        if lpn.0 >= VIRTUAL { self.written } else { Tok::default() }
     }
 
     fn retires_lost(&self) -> bool {
@@ -313,7 +307,7 @@ impl<T: Token> ForwardMap<T> for DeviceMaps<T> {
         true
     }
 
-    fn make_durable<S: Sink<Tok = T>>(&mut self, _: &mut S) -> Result<()> {
+    fn make_durable(&mut self, _: &mut Sink) -> Result<()> {
         Ok(())
     }
 }

@@ -24,11 +24,10 @@ mod program;
 mod recover;
 
 use super::config::NamelessConfig;
-use crate::Token;
 use crate::flash::{Flash, nominal_capacity};
 use checkpoint::{Checkpoint, MetadataLayout};
 use frit_core::convert::to_usize;
-use frit_core::{Error, OWNERS, PAGE_NONE, Result, Sink};
+use frit_core::{Error, OWNERS, PAGE_NONE, Result, Sink, Tok};
 use frit_media::{NandArray, Store};
 use maps::DeviceMaps;
 use recover::FoundBlocks;
@@ -78,9 +77,9 @@ impl DeviceBlocks {
 /// A nameless-write device: NAND, and the FTL of the host. `T` is the token of the sinks; `N` stores the
 /// bytes of NAND.
 #[derive(Debug)]
-pub struct HostFtl<T, N: Store> {
-    flash: Flash<T, N>,
-    maps: DeviceMaps<T>,
+pub struct HostFtl<N: Store> {
+    flash: Flash<N>,
+    maps: DeviceMaps,
     checkpoint: Checkpoint,
     blocks: DeviceBlocks,
     page_bytes: u32,
@@ -95,7 +94,7 @@ pub struct HostFtl<T, N: Store> {
     /// NAND unit that is written next.
     turn: u32,
     /// Token that is done when all programs of nameless blocks so far are done.
-    programmed: T,
+    programmed: Tok,
     /// Records that a recovery has found, until it ends.
     found: FoundBlocks,
     /// A recovery waits for the claims of the owner.
@@ -107,12 +106,12 @@ pub struct HostFtl<T, N: Store> {
     stats: DeviceStats,
 }
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Creates a device over NAND, whose page is the block ([`frit_media::NandGeometry::divided`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: &NamelessConfig, nand: NandArray<N>, blocks: DeviceBlocks) -> Result<HostFtl<T, N>> {
+    pub fn new(config: &NamelessConfig, nand: NandArray<N>, blocks: DeviceBlocks) -> Result<HostFtl<N>> {
         let g = *nand.geometry();
         if g.pages_per_block > u32::from(u16::MAX) {
             let why = "makes more than 65535 blocks in an erase block; use a larger one";
@@ -130,7 +129,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         };
         // Bad blocks do not change the sizes: a volume with too many of them refuses writes.
         nominal_capacity(&g, u64::from(total) * u64::from(g.page_bytes), 0.0, config.scans())?;
-        let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.scans());
+        let usable = Flash::<N>::nominal_pages_per_unit(&g, config.scans());
         let fair = total.div_ceil(g.units());
         let most = usable.saturating_sub(g.pages_per_block).max(fair);
         let share = (fair + fair / SHARE_SLACK + 4 * g.program_pages).min(most);
@@ -151,7 +150,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             page_reads: config.page_reads,
             over_files: config.erase_after_flush,
             turn: 0,
-            programmed: T::default(),
+            programmed: Tok::default(),
             found: FoundBlocks::default(),
             recovering: false,
             lpns: Vec::new(),
@@ -177,12 +176,12 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// The NAND side.
     #[must_use]
-    pub fn flash(&self) -> &Flash<T, N> {
+    pub fn flash(&self) -> &Flash<N> {
         &self.flash
     }
 
     /// The NAND side, for fault injection, and for parameters that change.
-    pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
+    pub fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
     }
 
@@ -200,7 +199,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Token that is done when everything so far is durable.
-    fn all_written<S: Sink<Tok = T>>(&self, sink: &mut S) -> T {
+    fn all_written(&self, sink: &mut Sink) -> Tok {
         sink.join(self.programmed, self.maps.written)
     }
 

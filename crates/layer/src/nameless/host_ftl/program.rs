@@ -4,26 +4,25 @@
 
 use super::maps::address_of;
 use super::{DeviceBlocks, HostFtl, VIRTUAL};
-use crate::Token;
 use crate::flash::NandStream;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, Tok, WriteData};
 use frit_media::{Store, Transfer};
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Programs a queue of nameless blocks.
-    pub(super) fn program_nameless<S: Sink<Tok = T>>(
+    pub(super) fn program_nameless(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         owners: &[u32],
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
+        after: Tok,
         placed: &mut Vec<PhysicalAddress>,
-    ) -> Result<T> {
+    ) -> Result<Tok> {
         self.check_space(count_u32(owners.len()))?;
         let (unit, programmed) = self.program_queue(sink, owners.iter().copied(), data, cause, after)?;
         for i in 0..owners.len() {
@@ -39,14 +38,14 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Programs a queue of virtual blocks.
-    pub(super) fn program_virtual<S: Sink<Tok = T>>(
+    pub(super) fn program_virtual(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         blocks: &[u32],
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         let numbers = blocks.iter().map(|b| VIRTUAL + b);
         let (unit, programmed) = self.program_queue(sink, numbers, data, cause, after)?;
         self.map_metadata(sink, blocks, programmed);
@@ -58,12 +57,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Maps virtual blocks or pages of metadata that were programmed. Their old versions are no longer
     /// needed once the new ones are durable.
-    pub(super) fn map_metadata<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        numbers: &[u32],
-        programmed: ProgrammedUnit<T>,
-    ) {
+    pub(super) fn map_metadata(&mut self, sink: &mut Sink, numbers: &[u32], programmed: ProgrammedUnit) {
         for (i, &number) in numbers.iter().enumerate() {
             let kept = |old: &PhysicalAddress| self.maps.is_saved_at(number, *old);
             if let Some(old) = self.maps.get(number).filter(|old| !kept(old)) {
@@ -117,14 +111,14 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Programs a queue into the next virtual page of a NAND unit. Returns the unit.
-    fn program_queue<S: Sink<Tok = T>>(
+    fn program_queue(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         numbers: impl Iterator<Item = u32>,
         data: WriteData<'_>,
         cause: Cause,
-        after: T,
-    ) -> Result<(u32, ProgrammedUnit<T>)> {
+        after: Tok,
+    ) -> Result<(u32, ProgrammedUnit)> {
         self.fill_unit(numbers, data);
         self.turn = self.turn.wrapping_add(1);
         let unit = self.flash.first_unit(sink, Lpn(self.turn));
@@ -142,13 +136,13 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Programs pages of metadata, into the reserve of garbage collection if need be.
-    pub(super) fn program_metadata<S: Sink<Tok = T>>(
+    pub(super) fn program_metadata(
         &mut self,
-        sink: &mut S,
+        sink: &mut Sink,
         numbers: &[u32],
         data: WriteData<'_>,
-        after: T,
-    ) -> Result<T> {
+        after: Tok,
+    ) -> Result<Tok> {
         self.turn = self.turn.wrapping_add(1);
         let unit = self.flash.unit_in_turn(self.turn);
         // Recoveries that are interrupted one after the other must not use the reserve up.

@@ -13,13 +13,12 @@ use super::HostFtl;
 use super::VIRTUAL;
 use super::checkpoint::CheckpointPart;
 use super::maps::{LOST, address_of, tag_of};
-use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{low_u16, low_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{
     BlockId, Claimed, CrashKind, Error, Lpn, OwnedBlock, PAGE_NONE, PhysicalAddress, Ppn, Recovery, Result,
-    Sink,
+    Sink, Tok,
 };
 use frit_media::{PageState, SPARE_RECORD_BYTES, Spare, Store};
 use std::collections::BTreeMap;
@@ -66,11 +65,11 @@ struct FoundCheckpoint {
     places: Vec<Version>,
 }
 
-impl<T: Token, N: Store> HostFtl<T, N> {
+impl<N: Store> HostFtl<N> {
     /// Forgets all volatile state.
     fn reset(&mut self) {
         self.maps.reset();
-        self.programmed = T::default();
+        self.programmed = Tok::default();
         self.checkpoint.last = 0;
         self.checkpoint.complete = 0;
         self.checkpoint.outdated = true;
@@ -78,7 +77,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Finds the virtual blocks, and the records of all others.
-    pub(super) fn find_blocks<S: Sink<Tok = T>>(&mut self, _: &mut S, _: CrashKind) -> Result<Recovery> {
+    pub(super) fn find_blocks(&mut self, _: &mut Sink, _: CrashKind) -> Result<Recovery> {
         if !N::STORES_BYTES {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
@@ -282,7 +281,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     }
 
     /// Ends a recovery: what was not claimed is free.
-    pub(super) fn end_recovery<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+    pub(super) fn end_recovery(&mut self, sink: &mut Sink, r: &mut Recovery) -> Result<()> {
         if !self.recovering {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //! is a plain one: a second program of a cell can only clear further bits.
 
 use super::*;
-use frit_core::{Cause, MediumKind};
+use frit_core::{Cause, MediumKind, Sink, Tok};
 
 const BLOCK: usize = 4;
 const PER_PAGE: usize = 8;
@@ -102,11 +102,12 @@ fn the_medium_refuses_what_corrupts_the_board() {
     // arrive in the other order.
     let config = nand_config(TWO_UNITS, NandFaults::default());
     let mut nand = Nand::new(config, MemoryStore::new(4 << 20), &mut Hardware::new()).unwrap();
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let spare = |seq| frit_media::Spare { lpn: 0, seq };
     let data = [1; 4096];
-    let mut program =
-        |page, seq| nand.program(sink, Ppn(page), WriteData::Bytes(&data), spare(seq), Cause::Host, ());
+    let mut program = |page, seq| {
+        nand.program(sink, Ppn(page), WriteData::Bytes(&data), spare(seq), Cause::Host, Tok::DONE)
+    };
     assert!(matches!(program(1, 1), Err(Error::Rule { medium: MediumKind::Nand, .. })));
     program(0, 2).unwrap();
     assert!(matches!(program(0, 3), Err(Error::Rule { medium: MediumKind::Nand, .. })));

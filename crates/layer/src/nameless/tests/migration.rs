@@ -4,10 +4,10 @@
 //! notifying the file system" (section 3.4 of FAST 2013).
 
 use super::*;
-use frit_core::{Cause, Claimed, Migration, OwnedBlock};
+use frit_core::{Cause, Claimed, Migration, OwnedBlock, Sink, Tok};
 use frit_media::NandGeometry;
 
-type Device = HostFtl<(), MemoryStore>;
+type Device = HostFtl<MemoryStore>;
 
 /// Static wear leveling moves blocks that are never written.
 fn worn_evenly(mapping_unit: u64) -> NamelessConfig {
@@ -29,17 +29,19 @@ fn contents(owner: u32) -> [u8; 1024] {
 }
 
 fn write_block(device: &mut Device, owner: u32) -> OwnedBlock {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut placed = Vec::new();
     let data = contents(owner);
-    device.nameless_write(sink, &[owner], WriteData::Bytes(&data), Cause::Host, (), &mut placed).unwrap();
+    device
+        .nameless_write(sink, &[owner], WriteData::Bytes(&data), Cause::Host, Tok::DONE, &mut placed)
+        .unwrap();
     OwnedBlock { owner, at: placed[0] }
 }
 
 fn read_block(device: &mut Device, block: OwnedBlock) -> frit_core::Result<Vec<u8>> {
     let mut out = vec![0; 1024];
     let into = ReadTarget::Bytes(&mut out);
-    device.physical_read(&mut UntimedSink::new(), &[block], 0, into, Cause::Host).map(|()| out)
+    device.physical_read(&mut Sink::untimed(), &[block], 0, into, Cause::Host).map(|_| out)
 }
 
 /// Writes blocks that stay, and others around them. Returns those whose old places the device has erased.
@@ -47,13 +49,13 @@ fn read_block(device: &mut Device, block: OwnedBlock) -> frit_core::Result<Vec<u
 fn moved() -> (Device, Vec<OwnedBlock>) {
     let mut device = open(MemoryStore::new(4 << 20));
     let stay: Vec<OwnedBlock> = (0..20).map(|owner| write_block(&mut device, owner)).collect();
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut others: Vec<OwnedBlock> = (0..20).map(|n| write_block(&mut device, 1000 + n)).collect();
     let in_old_place = |device: &Device, b: &OwnedBlock| {
         device.flash().nand().spare(Ppn(b.at.page)).unwrap().is_some_and(|spare| spare.lpn == b.owner)
     };
     for n in 20..8000 {
-        device.free(sink, others.remove(0), ());
+        device.free(sink, others.remove(0), Tok::DONE);
         others.push(write_block(&mut device, 1000 + n));
     }
     let stay: Vec<OwnedBlock> = stay.into_iter().filter(|b| !in_old_place(&device, b)).collect();
@@ -68,12 +70,12 @@ fn an_old_address_is_good_until_the_migration_is_acknowledged() {
         assert_eq!(read_block(&mut device, block).unwrap(), contents(block.owner));
     }
     let mut known: Vec<OwnedBlock> = stay.clone();
-    while let Some(migration) = NamelessDevice::<UntimedSink>::migration(&device) {
+    while let Some(migration) = NamelessDevice::migration(&device) {
         if let Some(block) = known.iter_mut().find(|b| b.at.page == migration.from) {
             assert_eq!(block.owner, migration.owner);
             block.at = migration.to.unwrap();
         }
-        NamelessDevice::<UntimedSink>::acknowledge(&mut device, 1);
+        NamelessDevice::acknowledge(&mut device, 1);
     }
     for (&old, &new) in stay.iter().zip(&known) {
         assert_eq!(read_block(&mut device, new).unwrap(), contents(new.owner));
@@ -89,9 +91,9 @@ fn an_owner_that_knows_old_addresses_only_finds_its_blocks_after_a_crash() {
         MemoryStore::new(0),
     );
     let mut device = open(store);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut recovery = device.recover(sink, CrashKind::Process).unwrap();
-    let mut claim = |block| NamelessDevice::<UntimedSink>::claim(&mut device, block).unwrap();
+    let mut claim = |block| NamelessDevice::claim(&mut device, block).unwrap();
     let found: Vec<OwnedBlock> = stay
         .iter()
         .map(|&block| match claim(block) {
@@ -112,7 +114,7 @@ fn an_owner_that_knows_old_addresses_only_finds_its_blocks_after_a_crash() {
 #[test]
 fn saved_maps_refer_to_old_addresses_and_recover() {
     let mut layer = layer(worn_evenly(0), NandFaults::default());
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let pages = u64::from(layer.pages);
     // Cold pages, saved once, between hot ones whose blocks are collected.
     for lpn in 0..pages {
@@ -165,7 +167,7 @@ fn a_page_keeps_its_last_write_if_the_device_moves_an_older_version_in_the_same_
         let nand = Nand::new(nand, store, &mut Hardware::new()).unwrap();
         Nameless::over_nand(config(0, 1), nand).unwrap()
     };
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for seed in 0..20u64 {
         let mut layer = open(MemoryStore::new(4 << 20));
         let (pages, mut state) = (u64::from(layer.pages), seed);

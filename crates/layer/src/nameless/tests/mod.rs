@@ -10,7 +10,7 @@ use crate::testing::shadow::{self, Action, actions, read};
 use frit_core::convert::low_u32;
 use frit_core::{
     BlockLayer, CrashKind, Durable, Error, Hints, Lpn, NamelessDevice, PhysicalAddress, Ppn, Precondition,
-    Preconditioning, Quiesce, ReadTarget, Sector, UntimedSink, WriteData,
+    Preconditioning, Quiesce, ReadTarget, Sector, Sink, WriteData,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NoStore, Store};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ mod failed_designs;
 mod migration;
 mod queues;
 
-type Volume<N> = Nameless<UntimedSink, HostFtl<(), N>>;
+type Volume<N> = Nameless<HostFtl<N>>;
 type Layer = Volume<MemoryStore>;
 
 fn config(mapping_unit: u64, queue_writes: u32) -> NamelessConfig {
@@ -50,7 +50,7 @@ impl<N: Store + Send> Volume<N> {
         let g = *flash.nand().geometry();
         let mut valid = vec![0u16; g.blocks() as usize];
         let mut count = |page: u32| valid[g.block_of(Ppn(page)).idx()] += 1;
-        assert!(NamelessDevice::<UntimedSink>::migration(&self.device).is_none(), "all migrations are taken");
+        assert!(NamelessDevice::migration(&self.device).is_none(), "all migrations are taken");
         assert!(self.replaced.is_empty());
         let has_version = |at: PhysicalAddress| match flash.nand().spare(Ppn(at.page)) {
             Ok(Some(spare)) => low_u32(spare.seq) == at.version,
@@ -81,7 +81,7 @@ impl<N: Store + Send> Volume<N> {
 }
 
 fn write<N: Store + Send>(layer: &mut Volume<N>, at: u64, data: &[u8]) {
-    layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
+    layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
 }
 
 /// Takes the store out of a layer.
@@ -93,7 +93,7 @@ fn store_of(layer: &mut Layer) -> MemoryStore {
 /// Opens the store of a layer again, as after a crash of the process.
 fn reopen(mut layer: Layer, faults: NandFaults) -> (Layer, frit_core::Recovery) {
     let mut next = on(layer.config().clone(), store_of(&mut layer), faults);
-    let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let recovery = next.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     (next, recovery)
 }
 
@@ -137,7 +137,7 @@ fn overwrite<N: Store + Send>(layer: &mut Volume<N>, writes: u64) -> Vec<u8> {
         versions[lpn as usize] = n as u8;
         write(layer, lpn * page as u64 / 512, &vec![n as u8; page]);
         if n % 64 == 0 {
-            layer.step(&mut UntimedSink::new(), 2).unwrap();
+            layer.step(&mut Sink::untimed(), 2).unwrap();
         }
     }
     versions
@@ -188,7 +188,7 @@ fn worn_out_volumes_keep_their_data() {
 /// Wears a volume out, and reads everything that was flushed, before and after a restart.
 fn wear_out(config: NamelessConfig, seed: u64) {
     let faults = NandFaults { program_fail: 0.004, erase_fail: 0.004, seed, ..NandFaults::default() };
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config, faults);
     let (pages, page) = (u64::from(layer.pages), layer.page_bytes as usize);
     let mut versions = vec![[0u8; 2]; pages as usize];
@@ -231,7 +231,7 @@ fn wear_out(config: NamelessConfig, seed: u64) {
 
 #[test]
 fn a_discarded_page_does_not_come_back() {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut layer = layer(config(1024, 2), NandFaults::default());
     write(&mut layer, 0, &[7; 4096]);
     layer.flush(sink).unwrap();
@@ -252,7 +252,7 @@ fn preconditioned_volumes_read_as_zeros_and_can_be_written() {
         for at in (0..sectors - 8).step_by(7) {
             write(&mut layer, at, &[at as u8; 4096]);
         }
-        layer.flush(&mut UntimedSink::new()).unwrap();
+        layer.flush(&mut Sink::untimed()).unwrap();
         layer.audit();
         assert!(layer.precondition(how).is_err());
     }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::testing::RecordingSink;
-use frit_core::{Cause, Op};
+use frit_core::{Cause, Op, Sink, Tok};
 
-type Recorded = Nameless<RecordingSink, HostFtl<u64, NoStore>>;
+type Recorded = Nameless<HostFtl<NoStore>>;
 
 fn recorded(queue_writes: u32) -> Recorded {
     let config = NamelessConfig { recovery: NamelessRecovery::None, ..config(1024, queue_writes) };
@@ -14,7 +14,7 @@ fn recorded(queue_writes: u32) -> Recorded {
 
 /// Executes a request. Returns the number of programs and of reads, and the set of commands that its
 /// acknowledgement waits for, among all commands.
-fn request(sink: &mut RecordingSink, run: impl FnOnce(&mut RecordingSink)) -> (usize, usize, u64) {
+fn request(sink: &mut RecordingSink, run: impl FnOnce(&mut Sink)) -> (usize, usize, u64) {
     let (emitted, ack) = sink.request(run);
     let of = |op| emitted.iter().filter(|c| c.op == op && c.cause != Cause::Gc).count();
     (of(Op::NandProgram), of(Op::NandRead), ack)
@@ -75,7 +75,7 @@ fn a_part_of_a_block_is_read_and_merged() {
 fn no_virtual_page_has_blocks_of_two_queues() {
     let mut layer = layer(config(1024, 3), NandFaults::default());
     overwrite(&mut layer, 500);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     // The device refuses a queue that is larger than a virtual page.
     let mut placed = Vec::new();
     let five = [0u8; 5 * 1024];
@@ -84,7 +84,7 @@ fn no_virtual_page_has_blocks_of_two_queues() {
         &[1, 2, 3, 4, 5],
         WriteData::Bytes(&five),
         Cause::Host,
-        (),
+        Tok::DONE,
         &mut placed,
     );
     assert!(matches!(refused, Err(Error::Param { .. })));

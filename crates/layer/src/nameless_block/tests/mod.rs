@@ -7,7 +7,7 @@ use crate::nameless::{HostFtl, NamelessConfig, NamelessRecovery};
 use crate::testing::TWO_UNITS;
 use frit_core::{
     BlockLayer, Cause, Claimed, CrashKind, Durable, Error, Hints, NamelessDevice, OwnedBlock,
-    PhysicalAddress, Quiesce, ReadTarget, Sector, UntimedSink, WriteData,
+    PhysicalAddress, Quiesce, ReadTarget, Sector, Sink, WriteData,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults};
 
@@ -15,7 +15,7 @@ mod blocks;
 mod owner;
 mod transactions;
 
-type Layer = NamelessBlock<UntimedSink, HostFtl<(), MemoryStore>>;
+type Layer = NamelessBlock<HostFtl<MemoryStore>>;
 
 fn config(mapping_unit: u64, virtual_bytes: u64) -> NamelessBlockConfig {
     let device = NamelessConfig {
@@ -47,12 +47,12 @@ fn store_of(layer: &mut Layer) -> MemoryStore {
 fn reopen(mut layer: Layer, faults: NandFaults) -> (Layer, frit_core::Recovery) {
     let config = layer.config().clone();
     let mut next = open(&config, store_of(&mut layer), faults);
-    let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let recovery = next.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     (next, recovery)
 }
 
 /// The device of a layer, with the type of its sink.
-fn device(layer: &mut Layer) -> &mut dyn NamelessDevice<UntimedSink> {
+fn device(layer: &mut Layer) -> &mut dyn NamelessDevice {
     layer.nameless_device().unwrap()
 }
 
@@ -76,7 +76,7 @@ fn audit(layer: &Layer, nameless: u32) {
         }
         valid += here;
     }
-    let space = NamelessDevice::<UntimedSink>::space(layer.device());
+    let space = NamelessDevice::space(layer.device());
     assert_eq!(space.stored, nameless);
     let metadata = layer.device().metadata_pages_in_use();
     assert_eq!(valid, u64::from(nameless) + metadata);
@@ -84,6 +84,6 @@ fn audit(layer: &Layer, nameless: u32) {
 
 impl Layer {
     fn device_is_recovering(&self) -> bool {
-        NamelessDevice::<UntimedSink>::awaits_claims(self.device())
+        NamelessDevice::awaits_claims(self.device())
     }
 }

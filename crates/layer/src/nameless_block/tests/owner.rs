@@ -1,7 +1,7 @@
 //! An owner of many blocks, whose index is in virtual blocks.
 
 use super::*;
-use frit_core::Result;
+use frit_core::{Result, Tok};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ impl Owner {
         if durable {
             self.waiting.push(old);
         } else {
-            device(&mut self.layer).free(&mut UntimedSink::new(), old.block, ());
+            device(&mut self.layer).free(&mut Sink::untimed(), old.block, Tok::DONE);
         }
     }
 
@@ -127,11 +127,11 @@ impl Owner {
             let data: Vec<u8> = stamps.iter().flat_map(|&stamp| contents(stamp, bytes)).collect();
             let mut placed = Vec::new();
             device(&mut self.layer).nameless_write(
-                &mut UntimedSink::new(),
+                &mut Sink::untimed(),
                 &owners,
                 WriteData::Bytes(&data),
                 Cause::Host,
-                (),
+                Tok::DONE,
                 &mut placed,
             )?;
             for (i, at) in (0..).zip(&placed) {
@@ -152,11 +152,11 @@ impl Owner {
         let bytes = self.block_bytes();
         let data: Vec<u8> = stamps.iter().flat_map(|&stamp| contents(stamp, bytes)).collect();
         device(&mut self.layer).virtual_write(
-            &mut UntimedSink::new(),
+            &mut Sink::untimed(),
             &numbers,
             WriteData::Bytes(&data),
             Cause::Meta,
-            (),
+            Tok::DONE,
         )?;
         for (number, stamp) in numbers.into_iter().zip(stamps) {
             self.now.table[number as usize] = stamp;
@@ -171,24 +171,24 @@ impl Owner {
         let (at, to) = (at.min(end - 1), (at.min(end - 1) + sectors).min(end));
         let stamp = |sector: u64| self.now.table[(sector / per_block) as usize];
         let data: Vec<u8> = (at..to).flat_map(|sector| contents(stamp(sector), 512)).collect();
-        self.layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE)
+        self.layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE)
     }
 
     fn discard(&mut self, first: u32, blocks: u32) -> Result<()> {
         let per_block = self.block_bytes() as u64 / 512;
         let to = (first + blocks).min(VIRTUAL);
         let (at, sectors) = (u64::from(first) * per_block, u64::from(to - first) * per_block);
-        self.layer.discard(&mut UntimedSink::new(), Sector(at), sectors)?;
+        self.layer.discard(&mut Sink::untimed(), Sector(at), sectors)?;
         self.now.table[first as usize..to as usize].fill(0);
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         device(&mut self.layer).flush(sink)?;
         self.durable = self.now.clone();
         for known in std::mem::take(&mut self.waiting) {
-            device(&mut self.layer).free(sink, known.block, ());
+            device(&mut self.layer).free(sink, known.block, Tok::DONE);
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Owner {
 
     /// Reads every block, and compares it.
     fn compare(&mut self) {
-        let (bytes, sink) = (self.block_bytes(), &mut UntimedSink::new());
+        let (bytes, sink) = (self.block_bytes(), &mut Sink::untimed());
         let mut page = vec![0; bytes];
         for (number, known) in &self.now.files {
             let device = self.layer.nameless_device().unwrap();
@@ -242,7 +242,7 @@ impl Owner {
     fn restart(mut self) -> Owner {
         let config = self.layer.config().clone();
         let mut layer = open(&config, store_of(&mut self.layer), self.faults);
-        let sink = &mut UntimedSink::new();
+        let sink = &mut Sink::untimed();
         let mut r = layer.recover(sink, CrashKind::Process).unwrap();
         assert_eq!(r.losses(), 0);
         self.now = self.durable.clone();
@@ -295,10 +295,10 @@ impl Owner {
             Action::Discard { first, blocks } => self.discard(first, blocks)?,
             Action::Flush => self.flush()?,
             Action::Migrations(n) => self.take_migrations(n),
-            Action::Step => drop(self.layer.step(&mut UntimedSink::new(), 4)?),
+            Action::Step => drop(self.layer.step(&mut Sink::untimed(), 4)?),
             Action::Halt => {
                 self.flush()?;
-                self.layer.halt(&mut UntimedSink::new())?;
+                self.layer.halt(&mut Sink::untimed())?;
             }
             Action::Crash => {}
         }
@@ -308,13 +308,13 @@ impl Owner {
 
 /// Asserts that a device whose owner has not claimed its blocks changes nothing.
 fn refuses_changes(layer: &mut Layer) {
-    let (sink, bytes) = (&mut UntimedSink::new(), device(layer).block_bytes() as usize);
+    let (sink, bytes) = (&mut Sink::untimed(), device(layer).block_bytes() as usize);
     let page = vec![7; bytes];
     let mut placed = Vec::new();
     let data = || WriteData::Bytes(&page);
     let errors = [
-        device(layer).nameless_write(sink, &[0], data(), Cause::Host, (), &mut placed).unwrap_err(),
-        device(layer).virtual_write(sink, &[0], data(), Cause::Host, ()).unwrap_err(),
+        device(layer).nameless_write(sink, &[0], data(), Cause::Host, Tok::DONE, &mut placed).unwrap_err(),
+        device(layer).virtual_write(sink, &[0], data(), Cause::Host, Tok::DONE).unwrap_err(),
         device(layer).flush(sink).unwrap_err(),
         layer.write(sink, Sector(0), WriteData::Bytes(&page), Hints::NONE).unwrap_err(),
     ];

@@ -1,20 +1,21 @@
 //! Atomic flushes, and addresses.
 
 use super::*;
+use frit_core::Tok;
 
 const PAGE: usize = 1024;
 
 fn virtual_write(layer: &mut Layer, block: u32, stamp: u32) {
     let data = contents(stamp, PAGE);
     device(layer)
-        .virtual_write(&mut UntimedSink::new(), &[block], WriteData::Bytes(&data), Cause::Meta, ())
+        .virtual_write(&mut Sink::untimed(), &[block], WriteData::Bytes(&data), Cause::Meta, Tok::DONE)
         .unwrap();
 }
 
 fn virtual_read(layer: &mut Layer, block: u32) -> Vec<u8> {
     let mut page = vec![1; PAGE];
     let into = ReadTarget::Bytes(&mut page);
-    device(layer).virtual_read(&mut UntimedSink::new(), block, 0, into, Cause::Meta).unwrap();
+    device(layer).virtual_read(&mut Sink::untimed(), block, 0, into, Cause::Meta).unwrap();
     page
 }
 
@@ -23,11 +24,11 @@ fn nameless_write(layer: &mut Layer, owners: &[u32], stamp: u32) -> Vec<Physical
     let mut placed = Vec::new();
     device(layer)
         .nameless_write(
-            &mut UntimedSink::new(),
+            &mut Sink::untimed(),
             owners,
             WriteData::Bytes(&data),
             Cause::Host,
-            (),
+            Tok::DONE,
             &mut placed,
         )
         .unwrap();
@@ -37,7 +38,7 @@ fn nameless_write(layer: &mut Layer, owners: &[u32], stamp: u32) -> Vec<Physical
 #[test]
 fn versions_since_the_last_flush_do_not_survive_a_crash() {
     let mut layer = new_layer(&config(1024, 40 << 10));
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for block in 0..20 {
         virtual_write(&mut layer, block, 1 + block);
     }
@@ -59,7 +60,7 @@ fn versions_since_the_last_flush_do_not_survive_a_crash() {
 #[test]
 fn a_discard_is_durable_with_the_flush() {
     let mut layer = new_layer(&config(1024, 8 << 10));
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for block in 0..8 {
         virtual_write(&mut layer, block, 5);
     }
@@ -98,7 +99,7 @@ fn an_old_address_is_not_that_of_a_newer_block_at_its_page() {
     config.device.wear_leveling = "static".into();
     config.device.wear_threshold = 2;
     let mut layer = new_layer(&config);
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let mut stay: Vec<(OwnedBlock, u32)> = Vec::new();
     for stamp in 0..10 {
         let placed = nameless_write(&mut layer, &[7, 7, 7, 7], 100 + stamp);
@@ -114,9 +115,9 @@ fn an_old_address_is_not_that_of_a_newer_block_at_its_page() {
             let into = ReadTarget::Bytes(&mut page);
             device(&mut layer).physical_read(sink, &[block], 0, into, Cause::Host).unwrap();
             assert_eq!(page, contents(1000 + n, PAGE));
-            device(&mut layer).free(sink, block, ());
+            device(&mut layer).free(sink, block, Tok::DONE);
             // A block that was freed is not freed again, whatever its page holds.
-            device(&mut layer).free(sink, block, ());
+            device(&mut layer).free(sink, block, Tok::DONE);
         }
     }
     assert!(reused > 20, "{reused}");
@@ -128,7 +129,7 @@ fn an_old_address_is_not_that_of_a_newer_block_at_its_page() {
     }
     assert_eq!(device(&mut layer).space().stored, 40);
     for (block, _) in stay {
-        device(&mut layer).free(sink, block, ());
+        device(&mut layer).free(sink, block, Tok::DONE);
     }
     assert_eq!(device(&mut layer).space().stored, 0);
     let pending = device(&mut layer).pending_migrations();
@@ -140,7 +141,7 @@ fn an_old_address_is_not_that_of_a_newer_block_at_its_page() {
 #[test]
 fn contents_beyond_the_space_are_refused_and_others_are_not() {
     let mut layer = new_layer(&config(1024, 8 << 10));
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let space = device(&mut layer).space();
     let most = space.capacity + space.waiting;
     let mut last = None;
@@ -153,12 +154,12 @@ fn contents_beyond_the_space_are_refused_and_others_are_not() {
     let data = contents(1, PAGE);
     let mut placed = Vec::new();
     let full = device(&mut layer)
-        .nameless_write(sink, &[1], WriteData::Bytes(&data), Cause::Host, (), &mut placed)
+        .nameless_write(sink, &[1], WriteData::Bytes(&data), Cause::Host, Tok::DONE, &mut placed)
         .unwrap_err();
     assert!(matches!(full, Error::NoSpace { .. }), "{full}");
     assert_eq!(layer.refuses(), None);
     let block = OwnedBlock { owner: 1, at: last.unwrap() };
-    device(&mut layer).free(sink, block, ());
+    device(&mut layer).free(sink, block, Tok::DONE);
     nameless_write(&mut layer, &[1], 3);
     layer.flush(sink).unwrap();
 }
@@ -166,7 +167,7 @@ fn contents_beyond_the_space_are_refused_and_others_are_not() {
 #[test]
 fn several_blocks_are_read_in_any_order() {
     let mut layer = new_layer(&config(1024, 8 << 10));
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let placed: Vec<PhysicalAddress> =
         (0..3).flat_map(|n| nameless_write(&mut layer, &[2, 2, 2, 2], n)).collect();
     let order = [11, 8, 9, 0, 3, 1, 2, 5, 4];
@@ -184,17 +185,18 @@ fn several_blocks_are_read_in_any_order() {
 #[test]
 fn invalid_requests_are_refused_and_change_nothing() {
     let mut layer = new_layer(&config(1024, 8 << 10));
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let data = contents(1, 5 * PAGE);
     let mut placed = Vec::new();
     let page = WriteData::Bytes(&data[..PAGE]);
     let d = device(&mut layer);
     let errors = [
-        d.nameless_write(sink, &[], WriteData::Bytes(&[]), Cause::Host, (), &mut placed).unwrap_err(),
-        d.nameless_write(sink, &[1; 5], WriteData::Bytes(&data), Cause::Host, (), &mut placed).unwrap_err(),
-        d.nameless_write(sink, &[1, 2], page, Cause::Host, (), &mut placed).unwrap_err(),
-        d.nameless_write(sink, &[u32::MAX], page, Cause::Host, (), &mut placed).unwrap_err(),
-        d.virtual_write(sink, &[8], page, Cause::Host, ()).unwrap_err(),
+        d.nameless_write(sink, &[], WriteData::Bytes(&[]), Cause::Host, Tok::DONE, &mut placed).unwrap_err(),
+        d.nameless_write(sink, &[1; 5], WriteData::Bytes(&data), Cause::Host, Tok::DONE, &mut placed)
+            .unwrap_err(),
+        d.nameless_write(sink, &[1, 2], page, Cause::Host, Tok::DONE, &mut placed).unwrap_err(),
+        d.nameless_write(sink, &[u32::MAX], page, Cause::Host, Tok::DONE, &mut placed).unwrap_err(),
+        d.virtual_write(sink, &[8], page, Cause::Host, Tok::DONE).unwrap_err(),
         d.virtual_discard(sink, 8).unwrap_err(),
         d.virtual_read(sink, 8, 0, ReadTarget::Len(512), Cause::Host).unwrap_err(),
         d.virtual_read(sink, 0, 512, ReadTarget::Len(1024), Cause::Host).unwrap_err(),
@@ -207,6 +209,6 @@ fn invalid_requests_are_refused_and_change_nothing() {
     let block = OwnedBlock { owner: 1, at };
     assert!(matches!(d.verify(sink, block, false), Err(Error::Corrupt { .. })));
     assert!(matches!(d.claim(block), Err(Error::ReadOnly { .. })));
-    d.free(sink, block, ());
+    d.free(sink, block, Tok::DONE);
     assert_eq!((d.space().stored, d.refuses()), (0, None));
 }

@@ -6,7 +6,7 @@ use crate::numbers::{Place, RecordSlot};
 use crate::record::RecordAddr;
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Hints, Lpn, Nanos, Precondition, Preconditioning, Quiesce,
-    ReadTarget, Sector, StackView, UntimedSink, WriteData,
+    ReadTarget, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{
     Hardware, LatencyCurve, MemoryStore, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
@@ -47,7 +47,7 @@ fn chips() -> PcmConfig {
     }
 }
 
-type Held = Ntl<(), MemoryStore>;
+type Held = Ntl<MemoryStore>;
 
 fn held(config: &NtlConfig) -> Held {
     let chips = chips();
@@ -55,11 +55,11 @@ fn held(config: &NtlConfig) -> Held {
     Ntl::new(config.clone(), Pcm::new(chips, store, &mut Hardware::new()).unwrap()).unwrap()
 }
 
-fn counted(config: &NtlConfig) -> Ntl<(), NoStore> {
+fn counted(config: &NtlConfig) -> Ntl<NoStore> {
     Ntl::new(config.clone(), Pcm::new(chips(), NoStore, &mut Hardware::new()).unwrap()).unwrap()
 }
 
-fn layer<L: BlockLayer<UntimedSink>>(layer: &L) -> impl Fn(&str) -> u64 + use<L> {
+fn layer<L: BlockLayer>(layer: &L) -> impl Fn(&str) -> u64 + use<L> {
     let mut view = StackView::default();
     layer.visible(&mut view);
     move |name| view.metric(name).unwrap_or_else(|| panic!("no metric {name}")) as u64
@@ -130,7 +130,7 @@ fn step(sectors: u64) -> impl Strategy<Value = Step> {
 
 fn read_all(ntl: &mut Held, len: usize) -> Vec<u8> {
     let mut out = vec![0xEE; len];
-    ntl.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
+    ntl.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
     out
 }
 
@@ -140,46 +140,45 @@ fn content(at: u64, sectors: u64, value: u8) -> Vec<u8> {
 
 fn play(config: &NtlConfig, steps: &[Step]) {
     let mut ntl = held(config);
-    let bytes = BlockLayer::<UntimedSink>::info(&ntl).sectors as usize * 512;
+    let bytes = BlockLayer::info(&ntl).sectors as usize * 512;
     let mut model = vec![0u8; bytes];
     let range = |at: u64, n: u64| at as usize * 512..(at + n) as usize * 512;
     if config.protect == Protect::Redo {
-        ntl.format(&mut UntimedSink::new()).unwrap();
+        ntl.format(&mut Sink::untimed()).unwrap();
     }
     let mut used = false;
     for &step in steps {
         match step {
             Step::Write(at, n, v) => {
                 let data = content(at, n, v);
-                ntl.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+                ntl.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
                 model[range(at, n)].copy_from_slice(&data);
                 used = true;
             }
             Step::Read(at, n) => {
                 let mut out = vec![0xEE; n as usize * 512];
-                ntl.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE)
-                    .unwrap();
+                ntl.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
                 assert_eq!(out, model[range(at, n)], "{config:?}");
             }
             Step::Discard(at, n) => {
-                ntl.discard(&mut UntimedSink::new(), Sector(at), n).unwrap();
+                ntl.discard(&mut Sink::untimed(), Sector(at), n).unwrap();
                 model[range(at, n)].fill(0);
                 used = true;
             }
-            Step::Flush => ntl.flush(&mut UntimedSink::new()).unwrap(),
+            Step::Flush => ntl.flush(&mut Sink::untimed()).unwrap(),
             Step::Halt if used => {
-                ntl.halt(&mut UntimedSink::new()).unwrap();
-                ntl.boot(&mut UntimedSink::new()).unwrap();
+                ntl.halt(&mut Sink::untimed()).unwrap();
+                ntl.boot(&mut Sink::untimed()).unwrap();
             }
             Step::CrashKind if config.protect == Protect::Redo => {
                 // Pages that wait in DRAM would be lost without a flush.
-                ntl.flush(&mut UntimedSink::new()).unwrap();
-                let found = ntl.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+                ntl.flush(&mut Sink::untimed()).unwrap();
+                let found = ntl.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
                 assert_eq!(found.pages, ntl.live.len());
             }
             Step::Scrub => {
                 let scope = CheckScope { data: true, ..CheckScope::default() };
-                ntl.check(&mut UntimedSink::new(), scope, &mut |f| panic!("{config:?}: {f:?}")).unwrap();
+                ntl.check(&mut Sink::untimed(), scope, &mut |f| panic!("{config:?}: {f:?}")).unwrap();
             }
             Step::Halt | Step::CrashKind => {}
         }
@@ -190,7 +189,7 @@ fn play(config: &NtlConfig, steps: &[Step]) {
 }
 
 fn play_many(config: &NtlConfig, cases: u32) {
-    let sectors = BlockLayer::<UntimedSink>::info(&held(config)).sectors;
+    let sectors = BlockLayer::info(&held(config)).sectors;
     let mut runner = TestRunner::new(ProptestConfig::with_cases(cases));
     runner
         .run(&prop::collection::vec(step(sectors), 1..120), |steps| {
@@ -223,11 +222,11 @@ fn levelers_below_change_no_byte() {
     }
 }
 
-fn write_pages<T: crate::Token + 'static, P: Store>(ntl: &mut Ntl<T, P>, lpn: u64, pages: u32)
+fn write_pages<P: Store>(ntl: &mut Ntl<P>, lpn: u64, pages: u32)
 where
-    Ntl<T, P>: BlockLayer<UntimedSink>,
+    Ntl<P>: BlockLayer,
 {
-    ntl.write(&mut UntimedSink::new(), Sector(lpn * 8), WriteData::Len(pages * 4096), Hints::NONE).unwrap();
+    ntl.write(&mut Sink::untimed(), Sector(lpn * 8), WriteData::Len(pages * 4096), Hints::NONE).unwrap();
 }
 
 /// Section IV.A.1: "w 0 A0-3, 4" takes one write time under page-level mapping, four under
@@ -277,7 +276,7 @@ fn a_merge_takes_the_time_of_equation_1() {
     assert_eq!((see("merges"), see("merged_pages"), see("refreshes")), (1, 5, 2));
     assert_eq!(see("parallel_dirty_writes"), 2, "M of Equation 1");
     let mut view = StackView::default();
-    BlockLayer::<UntimedSink>::visible(&ntl, &mut view);
+    BlockLayer::visible(&ntl, &mut view);
     let time = view.metric("merge_time").unwrap();
     assert!((time - (2.0 * 250e-6 + 2.0 * 0.1)).abs() < 1e-9, "{time}");
 }
@@ -292,7 +291,7 @@ fn the_buffer_collects_updates_and_a_flush_empties_it() {
     }
     let see = layer(&ntl);
     assert_eq!((see("buffer_hits"), see("buffer_flushes"), see("parallel_clean_writes")), (1, 0, 2));
-    BlockLayer::<UntimedSink>::flush(&mut ntl, &mut UntimedSink::new()).unwrap();
+    BlockLayer::flush(&mut ntl, &mut Sink::untimed()).unwrap();
     let see = layer(&ntl);
     assert_eq!((see("buffer_flushes"), see("parallel_clean_writes"), see("log_writes")), (1, 3, 2));
     assert_eq!(see("parallel_dirty_writes"), 0);
@@ -312,7 +311,7 @@ fn large_requests_pass_a_log_of_small_ones() {
     write_pages(&mut ntl, 0, 8);
     let see = layer(&ntl);
     assert_eq!((see("logged_pages"), see("parallel_dirty_writes")), (0, 2), "in place, and newer");
-    BlockLayer::<UntimedSink>::flush(&mut ntl, &mut UntimedSink::new()).unwrap();
+    BlockLayer::flush(&mut ntl, &mut Sink::untimed()).unwrap();
     assert_eq!(layer(&ntl)("log_writes"), 4, "page 4 waits no more");
 }
 
@@ -339,10 +338,10 @@ fn hot_pages_alone_are_remapped() {
 fn what_is_damaged_is_told_and_written_anew() {
     let config = NtlConfig { protect: Protect::Redo, ..NtlConfig::default() };
     let mut ntl = held(&config);
-    ntl.format(&mut UntimedSink::new()).unwrap();
+    ntl.format(&mut Sink::untimed()).unwrap();
     let data = content(0, 8, 7);
-    ntl.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
-    ntl.halt(&mut UntimedSink::new()).unwrap();
+    ntl.write(&mut Sink::untimed(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    ntl.halt(&mut Sink::untimed()).unwrap();
     let at = ntl.space.layout.data(Place(10)) + 100;
     let copy = ntl.space.layout.record(RecordAddr { slot: RecordSlot(10), copy: 1 }) + 9;
     for at in [at, copy] {
@@ -350,23 +349,23 @@ fn what_is_damaged_is_told_and_written_anew() {
         ntl.space.pcm.store_mut().read(at, &mut b).unwrap();
         ntl.space.pcm.store_mut().write(at, &[b[0] ^ 1]).unwrap();
     }
-    ntl.boot(&mut UntimedSink::new()).unwrap();
+    ntl.boot(&mut Sink::untimed()).unwrap();
     let mut out = vec![0; 4096];
     let e = ntl
-        .read(&mut UntimedSink::new(), Sector(80), ReadTarget::Bytes(&mut out), Hints::NONE)
+        .read(&mut Sink::untimed(), Sector(80), ReadTarget::Bytes(&mut out), Hints::NONE)
         .unwrap_err()
         .to_string();
     assert!(e.contains("page 10 of the volume: the data does not match its checksum"), "{e}");
     let mut kinds = Vec::new();
     let scope = CheckScope { data: true, repair: true, older: true };
-    ntl.check(&mut UntimedSink::new(), scope, &mut |f| kinds.push((f.kind, f.repaired))).unwrap();
+    ntl.check(&mut Sink::untimed(), scope, &mut |f| kinds.push((f.kind, f.repaired))).unwrap();
     assert_eq!(kinds, [("bad-data", false)], "the copy of the record was mended by the recovery");
     // A part of it cannot be written, because the rest is damaged. All of it can be overwritten.
     assert!(
-        ntl.write(&mut UntimedSink::new(), Sector(81), WriteData::Bytes(&data[..512]), Hints::NONE).is_err()
+        ntl.write(&mut Sink::untimed(), Sector(81), WriteData::Bytes(&data[..512]), Hints::NONE).is_err()
     );
-    ntl.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
-    ntl.read(&mut UntimedSink::new(), Sector(80), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
+    ntl.write(&mut Sink::untimed(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    ntl.read(&mut Sink::untimed(), Sector(80), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
     assert_eq!(out, data);
 }
 
@@ -375,15 +374,15 @@ fn what_is_damaged_is_told_and_written_anew() {
 #[test]
 fn what_a_stop_left_of_a_record_goes() {
     let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });
-    ntl.format(&mut UntimedSink::new()).unwrap();
-    ntl.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
+    ntl.format(&mut Sink::untimed()).unwrap();
+    ntl.write(&mut Sink::untimed(), Sector(80), WriteData::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
     let records: Vec<u64> = ntl.space.layout.places(Place(10)).map(|p| ntl.space.layout.record(p)).collect();
     for &at in &records {
         ntl.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
     }
     let data = ntl.space.layout.data(Place(10));
     ntl.space.pcm.store_mut().write(data, &[1; 8]).unwrap();
-    ntl.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    ntl.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     for at in records {
         let mut left = [1; 32];
         ntl.space.pcm.peek(at, &mut left).unwrap();
@@ -396,13 +395,13 @@ fn what_a_stop_left_of_a_record_goes() {
 #[test]
 fn a_discard_that_was_not_noted_is_found_and_mended() {
     let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });
-    ntl.format(&mut UntimedSink::new()).unwrap();
-    ntl.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
+    ntl.format(&mut Sink::untimed()).unwrap();
+    ntl.write(&mut Sink::untimed(), Sector(80), WriteData::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
     let mut before = [[0; 32]; 2];
     for (copy, bytes) in ntl.space.layout.places(Place(10)).zip(&mut before) {
         ntl.space.pcm.peek(ntl.space.layout.record(copy), bytes).unwrap();
     }
-    ntl.discard(&mut UntimedSink::new(), Sector(80), 8).unwrap();
+    ntl.discard(&mut Sink::untimed(), Sector(80), 8).unwrap();
     for (copy, bytes) in ntl.space.layout.places(Place(10)).zip(&before) {
         let at = ntl.space.layout.record(copy);
         ntl.space.pcm.store_mut().write(at, bytes).unwrap();
@@ -410,7 +409,7 @@ fn a_discard_that_was_not_noted_is_found_and_mended() {
     let mut found = |repair| {
         let mut kinds = Vec::new();
         let scope = CheckScope { repair, ..CheckScope::default() };
-        ntl.check(&mut UntimedSink::new(), scope, &mut |f| kinds.push((f.kind, f.lpn, f.repaired))).unwrap();
+        ntl.check(&mut Sink::untimed(), scope, &mut |f| kinds.push((f.kind, f.lpn, f.repaired))).unwrap();
         kinds
     };
     assert_eq!(found(true), [("stale-entry", Some(10), true)]);
@@ -424,10 +423,10 @@ fn a_filled_volume_has_updates_only_and_lasts() {
         ntl.precondition(Precondition::Fill).unwrap();
         assert!(ntl.precondition(Precondition::Fill).is_err());
         let data = content(0, 8, 9);
-        ntl.write(&mut UntimedSink::new(), Sector(16), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        ntl.write(&mut Sink::untimed(), Sector(16), WriteData::Bytes(&data), Hints::NONE).unwrap();
         assert_eq!(layer(&ntl)("first_writes"), 0);
-        ntl.halt(&mut UntimedSink::new()).unwrap();
-        ntl.boot(&mut UntimedSink::new()).unwrap();
+        ntl.halt(&mut Sink::untimed()).unwrap();
+        ntl.boot(&mut Sink::untimed()).unwrap();
         assert_eq!(ntl.live.len(), u64::from(ntl.pages()), "{config:?}");
         let all = read_all(&mut ntl, 16384);
         assert_eq!((&all[8192..12288], &all[..8192]), (&data[..], &[0; 8192][..]), "{config:?}");
@@ -437,8 +436,8 @@ fn a_filled_volume_has_updates_only_and_lasts() {
 #[test]
 fn an_unprotected_layer_is_no_volume_and_does_not_survive_a_stop() {
     let mut ntl = held(&NtlConfig::default());
-    assert!(ntl.format(&mut UntimedSink::new()).unwrap_err().to_string().contains("needs redo"));
-    ntl.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE).unwrap();
-    let e = ntl.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err().to_string();
+    assert!(ntl.format(&mut Sink::untimed()).unwrap_err().to_string().contains("needs redo"));
+    ntl.write(&mut Sink::untimed(), Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE).unwrap();
+    let e = ntl.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err().to_string();
     assert!(e.contains("use redo"), "{e}");
 }

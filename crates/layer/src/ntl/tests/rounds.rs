@@ -14,19 +14,19 @@ fn a_shutdown_closes_the_open_round_and_counts_go_on() {
             let config = NtlConfig { protect, round_flag: flag, ..NtlConfig::default() };
             let write = |ntl: &mut Held, lpn: u64, pages: u64| {
                 let data = content(lpn * 8, pages * 8, 1);
-                ntl.write(&mut UntimedSink::new(), Sector(lpn * 8), WriteData::Bytes(&data), Hints::NONE)
+                ntl.write(&mut Sink::untimed(), Sector(lpn * 8), WriteData::Bytes(&data), Hints::NONE)
             };
             let halted = |halt: bool| {
                 let mut ntl = held(&config);
                 if protect == Protect::Redo {
-                    ntl.format(&mut UntimedSink::new()).unwrap();
+                    ntl.format(&mut Sink::untimed()).unwrap();
                 }
                 write(&mut ntl, 0, 2).unwrap();
                 if halt {
                     let before = rounds(&ntl);
-                    ntl.halt(&mut UntimedSink::new()).unwrap();
+                    ntl.halt(&mut Sink::untimed()).unwrap();
                     assert_eq!(rounds(&ntl), before, "the open round was counted before");
-                    ntl.boot(&mut UntimedSink::new()).unwrap();
+                    ntl.boot(&mut Sink::untimed()).unwrap();
                 }
                 write(&mut ntl, 6, 2).unwrap();
                 rounds(&ntl)
@@ -40,7 +40,7 @@ fn a_shutdown_closes_the_open_round_and_counts_go_on() {
 /// Section IV.C.2.b: a full buffer takes a second parallel write if chips are busy.
 #[test]
 fn a_full_buffer_closes_the_round_of_the_requests_before() {
-    let clean = |ntl: &Ntl<(), NoStore>| layer(ntl)("parallel_clean_writes");
+    let clean = |ntl: &Ntl<NoStore>| layer(ntl)("parallel_clean_writes");
     for (busy, writes) in [(false, 1), (true, 2)] {
         let mut ntl = counted(&NtlConfig { log: LogKind::Full, log_share: 0.05, ..NtlConfig::default() });
         write_pages(&mut ntl, 0, 8);

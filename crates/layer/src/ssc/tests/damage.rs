@@ -3,7 +3,7 @@
 use super::super::records::MetaKind;
 use super::*;
 use crate::ssc_block::{SscBlock, SscBlockConfig};
-use frit_core::{BlockLayer, Durable, Hints, Sector};
+use frit_core::{BlockLayer, Durable, Hints, Sector, Sink, Tok};
 use frit_media::PageState;
 
 /// Pages whose spare areas name a number, oldest first.
@@ -38,18 +38,19 @@ fn damage_to_a_clean_block_is_a_miss_and_to_a_dirty_one_an_error() {
         let mut device = device(config, NandFaults::default());
         put(&mut device, 7, &[1], false).unwrap();
         put(&mut device, 8, &[2], true).unwrap();
-        device.flush(&mut UntimedSink::new(), ()).unwrap();
+        device.flush(&mut Sink::untimed(), Tok::DONE).unwrap();
         for block in [7, 8] {
             let newest = *places(&device, block).last().unwrap();
             damage(&mut device, newest);
         }
         assert_eq!(get(&mut device, 7), None);
         let mut out = vec![0; device.sizes.page_bytes as usize];
-        let read = device.read(&mut UntimedSink::new(), 8, 0, ReadTarget::Bytes(&mut out), Cause::Host, ());
+        let read =
+            device.read(&mut Sink::untimed(), 8, 0, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE);
         assert!(matches!(read, Err(Error::Corrupt { .. })));
         let mut findings = 0;
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        device.run_check(&mut UntimedSink::new(), scope, &mut |_| findings += 1).unwrap();
+        device.run_check(&mut Sink::untimed(), scope, &mut |_| findings += 1).unwrap();
         assert_eq!(findings, 1);
     }
 }
@@ -61,7 +62,7 @@ fn without_a_log_page() -> (Device, Recovery) {
     let mut device = device(log, NandFaults::default());
     for version in 1..4 {
         put(&mut device, 7, &[version], true).unwrap();
-        device.flush(&mut UntimedSink::new(), ()).unwrap();
+        device.flush(&mut Sink::untimed(), Tok::DONE).unwrap();
     }
     let pages = places(&device, MetaKind::Log.lpn(0));
     damage(&mut device, pages[pages.len() - 2]);
@@ -71,15 +72,14 @@ fn without_a_log_page() -> (Device, Recovery) {
 /// Any block can be present then. A copy by extents must read it, and get the error.
 #[test]
 fn without_a_log_page_no_block_is_a_hole() {
-    let mut layer =
-        SscBlock::<UntimedSink, Device>::new(SscBlockConfig::default(), without_a_log_page().0).unwrap();
+    let mut layer = SscBlock::<Device>::new(SscBlockConfig::default(), without_a_log_page().0).unwrap();
     let sectors = layer.info().sectors;
     let mut held = 0;
     layer
         .extents(Sector(0), sectors, &mut |e| held += if e.place.is_some() { e.sectors } else { 0 })
         .unwrap();
     assert_eq!(held, sectors);
-    let read = layer.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE);
+    let read = layer.read(&mut Sink::untimed(), Sector(0), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE);
     assert!(matches!(read, Err(Error::Corrupt { .. })));
 }
 
@@ -89,7 +89,7 @@ fn damage_to_the_log_is_noticed() {
     assert_eq!(recovery.unnamed.len(), 1, "{recovery:?}");
     assert!(matches!(put(&mut device, 7, &[9], true), Err(Error::ReadOnly { .. })));
     let repair = CheckScope { repair: true, older: true, ..CheckScope::default() };
-    device.run_check(&mut UntimedSink::new(), repair, &mut |_| {}).unwrap();
+    device.run_check(&mut Sink::untimed(), repair, &mut |_| {}).unwrap();
     put(&mut device, 7, &[9], true).unwrap();
     assert_eq!(get(&mut device, 7), Some(9));
 }
@@ -109,7 +109,7 @@ fn used(config: &SscConfig, g: NandGeometry) -> Device {
     let mut device = Ssc::new(config.clone(), nand.unwrap()).unwrap();
     for n in 0..40 {
         put(&mut device, n % 10, &[n], true).unwrap();
-        device.flush(&mut UntimedSink::new(), ()).unwrap();
+        device.flush(&mut Sink::untimed(), Tok::DONE).unwrap();
     }
     device
 }
@@ -127,14 +127,14 @@ fn crashed(device: &mut Device, damaged: &[Ppn], crash: CrashKind) -> (Device, R
     for &ppn in damaged {
         damage(&mut next, ppn);
     }
-    let recovered = next.recover(&mut UntimedSink::new(), crash).unwrap();
+    let recovered = next.recover(&mut Sink::untimed(), crash).unwrap();
     (next, recovered.recovery)
 }
 
 fn check(device: &mut Device, data: bool) -> Vec<&'static str> {
     let mut found = Vec::new();
     let scope = CheckScope { data, ..CheckScope::default() };
-    device.run_check(&mut UntimedSink::new(), scope, &mut |f| found.push(f.kind)).unwrap();
+    device.run_check(&mut Sink::untimed(), scope, &mut |f| found.push(f.kind)).unwrap();
     found
 }
 
@@ -156,7 +156,7 @@ fn one_copy_of_a_page_of_metadata_suffices() {
                 // Recovery has written new metadata in two copies.
                 assert_eq!(check(&mut next, true), [""; 0]);
                 if halted {
-                    next.halt(&mut UntimedSink::new(), ()).unwrap();
+                    next.halt(&mut Sink::untimed(), Tok::DONE).unwrap();
                     let newest = *places(&next, MetaKind::Checkpoint.lpn(1)).last().unwrap();
                     let (mut next, recovery) = crashed(&mut next, &[newest], CrashKind::PowerLoss);
                     assert!(recovery.clean && recovery.losses() == 0, "{recovery:?}");
@@ -181,7 +181,7 @@ fn damage_to_both_copies_of_the_newest_metadata_is_noticed() {
         let both = [0, 1].map(|copy| newest(&device, copy).unwrap());
         let (_, recovery) = crashed(&mut device, &both, CrashKind::Process);
         assert_eq!(recovery.unnamed.len(), 1, "{recovery:?}");
-        device.halt(&mut UntimedSink::new(), ()).unwrap();
+        device.halt(&mut Sink::untimed(), Tok::DONE).unwrap();
         let both = [0, 1].map(|copy| *places(&device, MetaKind::Checkpoint.lpn(copy)).last().unwrap());
         for crash in [CrashKind::Process, CrashKind::PowerLoss] {
             let (mut next, recovery) = crashed(&mut device, &both, crash);
@@ -199,7 +199,7 @@ fn damage_to_one_copy_is_found_and_repaired() {
         damage(&mut device, *second.last().unwrap());
         assert_eq!(check(&mut device, false), ["bad-copy"]);
         let repair = CheckScope { repair: true, ..CheckScope::default() };
-        device.run_check(&mut UntimedSink::new(), repair, &mut |f| assert!(f.repaired)).unwrap();
+        device.run_check(&mut Sink::untimed(), repair, &mut |f| assert!(f.repaired)).unwrap();
         assert_eq!(check(&mut device, true), [""; 0]);
     }
 }
@@ -215,7 +215,7 @@ fn damaged_data_of_a_flush_is_an_error_after_a_power_loss() {
         let newest = *places(&device, 9).last().unwrap();
         let (mut next, _) = crashed(&mut device, &[newest], CrashKind::PowerLoss);
         let mut out = vec![0; next.sizes.page_bytes as usize];
-        let read = next.read(&mut UntimedSink::new(), 9, 0, ReadTarget::Bytes(&mut out), Cause::Host, ());
+        let read = next.read(&mut Sink::untimed(), 9, 0, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE);
         assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
         assert_eq!(get(&mut next, 8), Some(38));
         assert_eq!(check(&mut next, true), ["bad-page"]);
@@ -228,7 +228,7 @@ fn a_repair_drops_clean_blocks_and_with_older_versions_dirty_ones() {
     let mut device = device(config, NandFaults::default());
     put(&mut device, 7, &[1], false).unwrap();
     put(&mut device, 8, &[2], true).unwrap();
-    device.flush(&mut UntimedSink::new(), ()).unwrap();
+    device.flush(&mut Sink::untimed(), Tok::DONE).unwrap();
     for block in [7, 8] {
         let newest = *places(&device, block).last().unwrap();
         damage(&mut device, newest);
@@ -237,7 +237,7 @@ fn a_repair_drops_clean_blocks_and_with_older_versions_dirty_ones() {
         let mut found = Vec::new();
         let scope = CheckScope { data: true, repair: true, older };
         device
-            .run_check(&mut UntimedSink::new(), scope, &mut |f| found.push((f.lpn.unwrap(), f.repaired)))
+            .run_check(&mut Sink::untimed(), scope, &mut |f| found.push((f.lpn.unwrap(), f.repaired)))
             .unwrap();
         found
     };
@@ -256,7 +256,7 @@ fn a_block_whose_eviction_cannot_be_logged_stays() {
     for unit in &mut device.units {
         (unit.open, unit.free) = (None, Vec::new());
     }
-    assert!(device.evict(&mut UntimedSink::new(), 7..8, ()).is_err());
+    assert!(device.evict(&mut Sink::untimed(), 7..8, Tok::DONE).is_err());
     assert_eq!(get(&mut device, 7), Some(1));
     let (mut device, _) = reopen(device, NandFaults::default(), CrashKind::Process);
     assert_eq!(get(&mut device, 7), Some(1));

@@ -14,7 +14,7 @@ pub(super) fn all() -> [(SscConfig, bool); 3] {
 
 fn crash(mut device: Device, flush: bool) -> Device {
     if flush {
-        device.flush(&mut UntimedSink::new(), ()).unwrap();
+        device.flush(&mut Sink::untimed(), Tok::DONE).unwrap();
     }
     let (device, recovery) = reopen(device, NandFaults::default(), CrashKind::Process);
     assert_eq!((recovery.clean, recovery.losses()), (false, 0));
@@ -22,7 +22,7 @@ fn crash(mut device: Device, flush: bool) -> Device {
 }
 
 fn state(device: &Device, block: u32) -> Option<BlockState> {
-    CacheDevice::<UntimedSink>::state(device, block)
+    CacheDevice::state(device, block)
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn an_evicted_block_is_missing() {
     for (config, flush) in all() {
         let mut device = device(config, NandFaults::default());
         put(&mut device, 7, &[1, 2, 3], true).unwrap();
-        device.evict(&mut UntimedSink::new(), 8..9, ()).unwrap();
+        device.evict(&mut Sink::untimed(), 8..9, Tok::DONE).unwrap();
         let mut device = crash(device, flush);
         assert_eq!([7, 8, 9].map(|b| get(&mut device, b)), [Some(1), None, Some(3)]);
     }
@@ -80,7 +80,7 @@ fn an_eviction_of_a_block_that_was_dropped_silently_is_durable() {
     }
     let gone: Vec<u32> = (1..block).filter(|&b| state(&device, b).is_none()).collect();
     for &b in &gone {
-        device.evict(&mut UntimedSink::new(), b..b + 1, ()).unwrap();
+        device.evict(&mut Sink::untimed(), b..b + 1, Tok::DONE).unwrap();
     }
     let mut device = crash(device, false);
     assert!(!gone.is_empty() && gone.iter().all(|&b| get(&mut device, b).is_none()));
@@ -91,7 +91,7 @@ fn a_cleaned_block_survives_and_may_then_be_dropped() {
     for (config, flush) in all() {
         let mut device = device(config, NandFaults::default());
         put(&mut device, 7, &[1], true).unwrap();
-        device.clean(&mut UntimedSink::new(), 0..100, ()).unwrap();
+        device.clean(&mut Sink::untimed(), 0..100, Tok::DONE).unwrap();
         assert_eq!((device.dirty, state(&device, 7)), (0, Some(BlockState::Clean)));
         assert_eq!(get(&mut crash(device, flush), 7), Some(1));
     }
@@ -104,7 +104,7 @@ fn recovery_can_be_repeated_and_interrupted() {
         for block in 0..20 {
             put(&mut device, block, &[round], block % 2 == 0).unwrap();
         }
-        device.flush(&mut UntimedSink::new(), ()).unwrap();
+        device.flush(&mut Sink::untimed(), Tok::DONE).unwrap();
         // What was written after the flush may be lost, and takes space until the next eviction.
         put(&mut device, 3, &[round + 1000], true).unwrap();
         device = crash(device, false);

@@ -7,7 +7,7 @@ use super::{Ssc, SscConfig, SscDurability, SscFlush};
 use crate::hfsl::tests::nand_config;
 use frit_core::{
     BlockId, BlockState, CacheDevice, CacheRead, Cause, CheckScope, CrashKind, Error, Ppn, ReadTarget,
-    Recovery, UntimedSink, WriteData, split_mix,
+    Recovery, Sink, Tok, WriteData, split_mix,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, PlaneOps, Store};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ const GEOMETRY: NandGeometry = NandGeometry {
     slc: frit_media::SlcArea { blocks: 0, pages: 0, dynamic: false },
 };
 
-type Device = Ssc<(), MemoryStore>;
+type Device = Ssc<MemoryStore>;
 
 /// Blocks of the disk that the tests use, far apart from each other.
 const BLOCKS: u32 = 150;
@@ -54,7 +54,7 @@ fn geometry(config: &SscConfig) -> NandGeometry {
     }
 }
 
-fn on<St: Store>(config: SscConfig, store: St, faults: NandFaults) -> Ssc<(), St> {
+fn on<St: Store>(config: SscConfig, store: St, faults: NandFaults) -> Ssc<St> {
     let nand = Nand::new(nand_config(geometry(&config), faults), store, &mut Hardware::new()).unwrap();
     Ssc::new(config, nand).unwrap()
 }
@@ -69,7 +69,7 @@ fn reopen(mut device: Device, faults: NandFaults, crash: CrashKind) -> (Device, 
     let nand = device.nand_mut().devices_mut().next().unwrap();
     let store = std::mem::replace(nand.store_mut(), MemoryStore::new(0));
     let mut next = on(config, store, faults);
-    let recovered = next.recover(&mut UntimedSink::new(), crash).unwrap();
+    let recovered = next.recover(&mut Sink::untimed(), crash).unwrap();
     (next, recovered.recovery)
 }
 
@@ -81,14 +81,14 @@ fn contents(block: u32, version: u32, bytes: u32) -> Vec<u8> {
     out
 }
 
-fn put(device: &mut Device, block: u32, versions: &[u32], dirty: bool) -> frit_core::Result<()> {
+fn put(device: &mut Device, block: u32, versions: &[u32], dirty: bool) -> frit_core::Result<Tok> {
     let bytes = device.sizes.page_bytes;
     let blocks = (block..).zip(versions);
     let data: Vec<u8> = blocks.flat_map(|(b, &version)| contents(b, version, bytes)).collect();
-    let (sink, data) = (&mut UntimedSink::new(), WriteData::Bytes(&data));
+    let (sink, data) = (&mut Sink::untimed(), WriteData::Bytes(&data));
     match dirty {
-        true => device.write_dirty(sink, block, data, Cause::Host, ()),
-        false => device.write_clean(sink, block, data, Cause::Host, ()),
+        true => device.write_dirty(sink, block, data, Cause::Host, Tok::DONE),
+        false => device.write_clean(sink, block, data, Cause::Host, Tok::DONE),
     }
 }
 
@@ -96,8 +96,9 @@ fn put(device: &mut Device, block: u32, versions: &[u32], dirty: bool) -> frit_c
 fn get(device: &mut Device, block: u32) -> Option<u32> {
     let bytes = device.sizes.page_bytes;
     let mut out = vec![0xEE; bytes as usize];
-    let read =
-        device.read(&mut UntimedSink::new(), block, 0, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+    let read = device
+        .read(&mut Sink::untimed(), block, 0, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE)
+        .unwrap();
     if read == CacheRead::Miss {
         return None;
     }
@@ -106,7 +107,7 @@ fn get(device: &mut Device, block: u32) -> Option<u32> {
     Some(version)
 }
 
-impl<N: Store> Ssc<(), N> {
+impl<N: Store> Ssc<N> {
     /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.nand.geometry();
@@ -249,14 +250,14 @@ impl Model {
     fn write(&mut self, device: &mut Device, n: usize, range: Range<u32>, dirty: bool) -> bool {
         let versions: Vec<u32> = range.clone().map(|b| n as u32 * 8 + b % 8).collect();
         match put(device, address(range.start), &versions, dirty) {
-            Ok(()) => {
+            Ok(_) => {
                 for (b, version) in range.zip(versions) {
                     self.set(address(b), Some((version, dirty)));
                 }
             }
             Err(Error::NoSpace { .. }) => {
                 // It is full of dirty blocks, and nothing was written.
-                let limit = CacheDevice::<UntimedSink>::dirty_limit(device);
+                let limit = CacheDevice::dirty_limit(device);
                 assert!(device.dirty + 8 > limit, "{} of {limit}", device.dirty);
             }
             Err(Error::ReadOnly { .. }) => return false,
@@ -285,7 +286,7 @@ impl Model {
     fn crashed(&mut self, device: &mut Device, exact: bool) {
         for block in (0..BLOCKS).map(address) {
             let read = get(device, block);
-            let state = CacheDevice::<UntimedSink>::state(device, block);
+            let state = CacheDevice::state(device, block);
             assert_eq!(read.is_some(), state.is_some());
             self.check_crash(block, read, state, exact);
         }
@@ -295,7 +296,7 @@ impl Model {
     /// Compares everything, at the end.
     fn finish(&self, device: &mut Device) {
         let mut dirty = Vec::new();
-        CacheDevice::<UntimedSink>::exists(device, 0..u32::MAX - 2, &mut |b, s| {
+        CacheDevice::exists(device, 0..u32::MAX - 2, &mut |b, s| {
             if s == BlockState::Dirty {
                 dirty.push(b);
             }
@@ -308,12 +309,12 @@ impl Model {
             self.check(block, get(device, block), "at the end");
         }
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        device.run_check(&mut UntimedSink::new(), scope, &mut |f| panic!("{f:?}")).unwrap();
+        device.run_check(&mut Sink::untimed(), scope, &mut |f| panic!("{f:?}")).unwrap();
     }
 }
 
 fn run(config: SscConfig, actions: &[Action], faults: NandFaults) {
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     let exact = config.is_synchronous();
     let mut device = device(config, faults);
     let mut model = Model { states: HashMap::new() };
@@ -331,25 +332,25 @@ fn run(config: SscConfig, actions: &[Action], faults: NandFaults) {
             }
             Action::Evict { block, count } => {
                 let range = clip(block, count);
-                device.evict(sink, addresses(&range), ()).unwrap();
+                device.evict(sink, addresses(&range), Tok::DONE).unwrap();
                 range.for_each(|b| model.set(address(b), None));
             }
             Action::Clean { block, count } => {
                 let range = clip(block, count);
-                device.clean(sink, addresses(&range), ()).unwrap();
+                device.clean(sink, addresses(&range), Tok::DONE).unwrap();
                 model.clean(range);
             }
             Action::EvictClean => {
-                device.evict_clean(sink, ()).unwrap();
+                device.evict_clean(sink, Tok::DONE).unwrap();
                 model.evict_clean();
             }
             Action::Flush => {
-                device.flush(sink, ()).unwrap();
+                device.flush(sink, Tok::DONE).unwrap();
                 model.flushed();
             }
             Action::Step => drop(CacheDevice::step(&mut device, sink, 4).unwrap()),
             Action::Restart => {
-                device.halt(sink, ()).unwrap();
+                device.halt(sink, Tok::DONE).unwrap();
                 let (next, recovery) = reopen(device, faults, CrashKind::Process);
                 assert!(recovery.clean && recovery.losses() == 0, "{recovery:?}");
                 device = next;
@@ -417,15 +418,17 @@ fn a_long_run_evicts_silently_and_copies_dirty_blocks_only() {
     for durability in [SscDurability::Deferred, SscDurability::Synchronous] {
         for share in [0, 4, 16] {
             let mut device = device(config(512, durability), NandFaults::default());
-            let sink = &mut UntimedSink::new();
+            let sink = &mut Sink::untimed();
             let mut state = 3;
             for n in 0..30_000u32 {
                 let r = split_mix::next(&mut state);
                 let dirty = (r >> 40) % 16 < share;
                 let block = (r % 2000) as u32;
                 match put(&mut device, block, &[n], dirty) {
-                    Ok(()) => {}
-                    Err(Error::NoSpace { .. }) => device.clean(sink, 0..2000, ()).unwrap(),
+                    Ok(_) => {}
+                    Err(Error::NoSpace { .. }) => {
+                        device.clean(sink, 0..2000, Tok::DONE).unwrap();
+                    }
                     Err(e) => panic!("{e}"),
                 }
                 if n % 16 == 0 {
@@ -450,7 +453,7 @@ fn a_block_of_checkpoints_is_erased_when_it_is_full() {
             // Six parts of a unit are more than half a block.
             let straddles = mapping_unit > 0 && metadata_copies == 2;
             assert_eq!(device.sizes.checkpoint_held, if straddles { 2 } else { 1 });
-            let sink = &mut UntimedSink::new();
+            let sink = &mut Sink::untimed();
             for n in 0..written {
                 put(&mut device, n, &[n], false).unwrap();
             }
@@ -460,8 +463,8 @@ fn a_block_of_checkpoints_is_erased_when_it_is_full() {
             let (before, erased) = (device.stats, erases(&device));
             for n in 0..500 {
                 // The eviction is a change, and takes no page.
-                device.evict(sink, n % written..n % written + 1, ()).unwrap();
-                device.flush(sink, ()).unwrap();
+                device.evict(sink, n % written..n % written + 1, Tok::DONE).unwrap();
+                device.flush(sink, Tok::DONE).unwrap();
                 device.audit();
             }
             assert_eq!(device.stats.victims, before.victims);
@@ -488,7 +491,7 @@ fn memory_for_a_cached_block_is_bounded() {
     let g = board.with_mapping_unit(4096).unwrap();
     let nand = Nand::new(nand_config(g, NandFaults::default()), NoStore, &mut Hardware::new()).unwrap();
     let config = SscConfig { mapping_unit: 4096, ..SscConfig::default() };
-    let device = Ssc::<(), NoStore>::new(config, nand).unwrap();
+    let device = Ssc::<NoStore>::new(config, nand).unwrap();
     let bytes = device.dram_per_block();
     assert!((21.0..23.0).contains(&bytes), "{bytes}");
 }
@@ -497,7 +500,7 @@ fn memory_for_a_cached_block_is_bounded() {
 fn impossible_sizes_are_refused_by_key() {
     let refused = |g: NandGeometry, config: SscConfig| {
         let nand = Nand::new(nand_config(g, NandFaults::default()), NoStore, &mut Hardware::new()).unwrap();
-        match Ssc::<(), NoStore>::new(config, nand).map(|_| ()) {
+        match Ssc::<NoStore>::new(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

@@ -19,8 +19,8 @@ fn measured(reads: u64, dirty: u64) -> ([f64; 5], u32, usize) {
     let g = NandGeometry { channels: 1, blocks_per_plane: 72, pages_per_block: 32, ..GEOMETRY };
     let nand = Nand::new(nand_config(g, NandFaults::default()), NoStore, &mut Hardware::new()).unwrap();
     let config = SscConfig { merge_buffer: 1, ..SscConfig::default() };
-    let mut device = Ssc::<(), NoStore>::new(config, nand).unwrap();
-    let sink = &mut UntimedSink::new();
+    let mut device = Ssc::<NoStore>::new(config, nand).unwrap();
+    let sink = &mut Sink::untimed();
     let page = WriteData::Len(GEOMETRY.page_bytes);
     let (mut state, mut checkpoint) = (1u64, 0);
     for _ in 0..REQUESTS {
@@ -28,16 +28,16 @@ fn measured(reads: u64, dirty: u64) -> ([f64; 5], u32, usize) {
         let (block, kind) = (((state >> 33) % SPAN) as u32, (state >> 24) % 16);
         if kind < reads {
             let into = ReadTarget::Len(GEOMETRY.page_bytes);
-            if device.read(sink, block, 0, into, Cause::Host, ()).unwrap() == CacheRead::Miss {
-                device.write_clean(sink, block, page, Cause::Host, ()).unwrap();
+            if device.read(sink, block, 0, into, Cause::Host, Tok::DONE).unwrap() == CacheRead::Miss {
+                device.write_clean(sink, block, page, Cause::Host, Tok::DONE).unwrap();
             }
         } else if kind < reads + dirty {
-            device.write_dirty(sink, block, page, Cause::Host, ()).unwrap();
+            device.write_dirty(sink, block, page, Cause::Host, Tok::DONE).unwrap();
         } else {
-            device.write_clean(sink, block, page, Cause::Host, ()).unwrap();
+            device.write_clean(sink, block, page, Cause::Host, Tok::DONE).unwrap();
         }
         if device.dirty >= DIRTY {
-            device.clean(sink, 0..SPAN as u32, ()).unwrap();
+            device.clean(sink, 0..SPAN as u32, Tok::DONE).unwrap();
         }
         checkpoint = device.checkpoint.blocks.len().max(checkpoint);
     }

@@ -46,7 +46,7 @@ fn errors_name_the_zone_its_write_pointer_and_a_remedy() {
     let info = zone(&mut layer, 1);
     let write = |layer: &mut Layer, at: u64, bytes: usize| {
         let data = vec![7; bytes];
-        BlockLayer::<UntimedSink>::write(layer, &mut sink(), Sector(at), WriteData::Bytes(&data), Hints::NONE)
+        BlockLayer::write(layer, &mut sink(), Sector(at), WriteData::Bytes(&data), Hints::NONE)
     };
     let e = write(&mut layer, info.start.0, BLOCK).unwrap_err();
     let text = e.to_string();
@@ -100,7 +100,7 @@ fn a_rewrite_resets_a_zone_if_the_host_knows_no_zones() {
     let sectors = access(&mut layer).zoned_info().zone_sectors;
     let bytes = (sectors * 512) as usize;
     let write = |layer: &mut Layer, at: u64, data: &[u8]| {
-        BlockLayer::<UntimedSink>::write(layer, &mut sink(), Sector(at), WriteData::Bytes(data), Hints::NONE)
+        BlockLayer::write(layer, &mut sink(), Sector(at), WriteData::Bytes(data), Hints::NONE)
     };
     write(&mut layer, 0, &vec![1; bytes + BLOCK]).unwrap();
     assert_eq!(zone(&mut layer, 0).state, ZoneState::Full);

@@ -4,8 +4,8 @@ use super::{Zns, ZnsConfig, ZnsRecovery};
 use crate::hfsl::tests::nand_config;
 use crate::testing::TWO_UNITS;
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Quiesce, ReadTarget, Recovery, Sector,
-    UntimedSink, WriteData, ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState,
+    BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Quiesce, ReadTarget, Recovery, Sector, Sink,
+    WriteData, ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
 
@@ -14,13 +14,13 @@ mod limits;
 mod model;
 mod order;
 
-type Layer = Zns<(), MemoryStore>;
+type Layer = Zns<MemoryStore>;
 
 /// Two units of 24 blocks of 8 NAND pages of 4 KiB.
 const GEOMETRY: NandGeometry = NandGeometry { blocks_per_plane: 24, ..TWO_UNITS };
 
-fn sink() -> UntimedSink {
-    UntimedSink::new()
+fn sink() -> Sink {
+    Sink::untimed()
 }
 
 fn config(mapping_unit: u64) -> ZnsConfig {
@@ -54,7 +54,7 @@ fn reopen(mut layer: Layer, faults: NandFaults) -> (Layer, Recovery) {
 }
 
 /// The commands of a layer, with the type of its sink.
-fn access(layer: &mut Layer) -> &mut dyn ZoneAccess<UntimedSink> {
+fn access(layer: &mut Layer) -> &mut dyn ZoneAccess {
     layer.zone_access().unwrap()
 }
 
@@ -77,8 +77,7 @@ fn append(layer: &mut Layer, zone: u32, data: &[u8]) -> Result<Sector, Error> {
 
 fn read(layer: &mut Layer, at: Sector, bytes: usize) -> Vec<u8> {
     let mut data = vec![0xEE; bytes];
-    BlockLayer::<UntimedSink>::read(layer, &mut sink(), at, ReadTarget::Bytes(&mut data), Hints::NONE)
-        .unwrap();
+    BlockLayer::read(layer, &mut sink(), at, ReadTarget::Bytes(&mut data), Hints::NONE).unwrap();
     data
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::RecordingSink;
 use frit_core::{Cause, Op};
 
-fn timed(config: &ZnsConfig) -> Zns<u64, MemoryStore> {
+fn timed(config: &ZnsConfig) -> Zns<MemoryStore> {
     let geometry = config.divide(GEOMETRY).unwrap();
     let nand = nand_config(geometry, NandFaults::default());
     let nand = Nand::new(nand, MemoryStore::new(4 << 20), &mut Hardware::new()).unwrap();
@@ -28,7 +28,7 @@ fn writes_wait_for_space_in_the_buffer_only() {
     assert_eq!(programs, [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], "a program for four blocks");
     let waits: Vec<u64> = acks.iter().map(|a| a.1).collect();
     assert_eq!(waits, [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], "for the unit two units before");
-    let units: Vec<u16> = sink.commands.iter().map(|c| c.unit.0).collect();
+    let units: Vec<u16> = sink.commands().iter().map(|c| c.unit.0).collect();
     assert_eq!(units, [0, 1, 0, 1], "a zone is striped over the units");
 }
 
@@ -38,16 +38,16 @@ fn writes_wait_for_space_in_the_buffer_only() {
 fn a_flush_saves_parts_and_the_table() {
     let mut layer = timed(&config(1024));
     let mut sink = RecordingSink::default();
-    layer.append(&mut sink, 0, WriteData::Bytes(&[1; 5 * 1024])).unwrap();
-    let before = sink.commands.len();
+    layer.append(&mut sink.0, 0, WriteData::Bytes(&[1; 5 * 1024])).unwrap();
+    let before = sink.commands().len();
     let (commands, ack) = sink.request(|sink| BlockLayer::flush(&mut layer, sink).unwrap());
     let causes: Vec<(Op, Cause)> = commands.iter().map(|c| (c.op, c.cause)).collect();
     assert_eq!(causes, [(Op::NandProgram, Cause::Meta); 3], "one part, two copies of the table");
     assert_eq!(ack, (1 << (before + 3)) - 1);
     let (commands, _) = sink.request(|sink| BlockLayer::flush(&mut layer, sink).unwrap());
     assert!(commands.is_empty(), "nothing has changed");
-    layer.append(&mut sink, 0, WriteData::Bytes(&[1; 3 * 1024])).unwrap();
-    let last = sink.commands.last().unwrap();
+    layer.append(&mut sink.0, 0, WriteData::Bytes(&[1; 3 * 1024])).unwrap();
+    let last = sink.commands().last().unwrap();
     assert_eq!((last.cause, last.len), (Cause::Host, 4096), "the whole program unit");
 }
 

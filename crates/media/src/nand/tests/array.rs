@@ -30,9 +30,9 @@ fn array(configs: Vec<NandConfig>) -> Result<NandArray<MemoryStore>> {
     NandArray::new(configs.into_iter().map(open).collect())
 }
 
-fn write(a: &mut NandArray<MemoryStore>, ppn: u32) -> Result<()> {
+fn write(a: &mut NandArray<MemoryStore>, ppn: u32) -> Result<Tok> {
     let (data, spare) = ([ppn as u8; PAGE], Spare { lpn: ppn, seq: 1 });
-    a.program(&mut UntimedSink::new(), Ppn(ppn), WriteData::Bytes(&data), spare, Cause::Host, ())
+    a.program(&mut Sink::untimed(), Ppn(ppn), WriteData::Bytes(&data), spare, Cause::Host, Tok::DONE)
 }
 
 proptest! {
@@ -71,7 +71,7 @@ proptest! {
         prop_assert_eq!(ids, (0..unit as u16).map(UnitId).collect::<Vec<_>>());
         for ppn in (0..g.pages()).step_by(5) {
             let mut page = [0; PAGE];
-            a.read(&mut UntimedSink::new(), Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, ()).unwrap();
+            a.read(&mut Sink::untimed(), Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, Tok::DONE).unwrap();
             prop_assert_eq!(page, [ppn as u8; PAGE]);
         }
     }
@@ -86,7 +86,7 @@ fn counts_wear_and_bad_blocks_are_those_of_the_device() {
     let mut a = two();
     // Block 4 of the array is block 1 of unit 1, which is unit 0 of the second device.
     write(&mut a, 16).unwrap();
-    a.erase(&mut UntimedSink::new(), BlockId(4), Cause::Gc, ()).unwrap();
+    a.erase(&mut Sink::untimed(), BlockId(4), Cause::Gc, Tok::DONE).unwrap();
     a.retire(BlockId(4));
     assert!(a.is_bad(BlockId(4)) && a.erases(BlockId(4)) == 1 && a.next_page(BlockId(4)) == 0);
     let views: Vec<MediumView> = a.views().collect();
@@ -105,14 +105,14 @@ fn errors_have_the_numbers_of_the_array_and_name_the_device() {
     damaged.store_mut().write(PAGE as u64 - 1, &[0xFF]).unwrap();
     let mut page = [0; PAGE];
     let e = a
-        .read(&mut UntimedSink::new(), Ppn(12), 0, ReadTarget::Bytes(&mut page), Cause::Host, ())
+        .read(&mut Sink::untimed(), Ppn(12), 0, ReadTarget::Bytes(&mut page), Cause::Host, Tok::DONE)
         .unwrap_err();
     assert!(matches!(e, Error::Corrupt { at: 12, .. }), "{e}");
     assert!(e.to_string().contains("(page 0 of NAND 'b')"), "{e}");
     assert_eq!(a.page_place(Ppn(24)), " (page 12 of NAND 'a')");
     // The same numbers on a page that was never written, out of order, and outside of the array.
     for (ppn, what) in [(13, "erased"), (15, "erased"), (48, "outside")] {
-        let read = a.read(&mut UntimedSink::new(), Ppn(ppn), 0, ReadTarget::Len(4), Cause::Host, ());
+        let read = a.read(&mut Sink::untimed(), Ppn(ppn), 0, ReadTarget::Len(4), Cause::Host, Tok::DONE);
         let e = read.unwrap_err();
         assert!(matches!(e, Error::Rule { at, .. } if at == u64::from(ppn)), "{e}");
         assert!(e.to_string().contains(what), "{e}");
@@ -135,19 +135,19 @@ fn a_page_is_moved_within_its_unit_only() {
     let mut a = two();
     write(&mut a, 12).unwrap();
     let spare = Spare { lpn: 12, seq: 2 };
-    let sink = &mut UntimedSink::new();
+    let sink = &mut Sink::untimed();
     for to in [0, 24] {
         assert!(matches!(
-            a.copyback(sink, Ppn(12), Ppn(to), spare, None, Cause::Gc, ()),
+            a.copyback(sink, Ppn(12), Ppn(to), spare, None, Cause::Gc, Tok::DONE),
             Err(Error::Rule { .. })
         ));
         assert!(matches!(
-            a.relocate(sink, Ppn(12), Ppn(to), spare, None, Cause::Gc, ()),
+            a.relocate(sink, Ppn(12), Ppn(to), spare, None, Cause::Gc, Tok::DONE),
             Err(Error::Rule { .. })
         ));
     }
-    a.copyback(sink, Ppn(12), Ppn(16), spare, None, Cause::Gc, ()).unwrap();
-    a.relocate(sink, Ppn(16), Ppn(20), spare, None, Cause::Gc, ()).unwrap();
+    a.copyback(sink, Ppn(12), Ppn(16), spare, None, Cause::Gc, Tok::DONE).unwrap();
+    a.relocate(sink, Ppn(16), Ppn(20), spare, None, Cause::Gc, Tok::DONE).unwrap();
     assert_eq!(a.spare(Ppn(20)).unwrap(), Some(spare));
 }
 

@@ -42,19 +42,26 @@ fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
         Do::Erase { block } => erase(n, block),
         Do::Read { ppn, offset, len } => {
             out = vec![0xEE; len as usize];
-            n.read(&mut UntimedSink::new(), Ppn(ppn), offset, ReadTarget::Bytes(&mut out), Cause::Host, ())
+            n.read(
+                &mut Sink::untimed(),
+                Ppn(ppn),
+                offset,
+                ReadTarget::Bytes(&mut out),
+                Cause::Host,
+                Tok::DONE,
+            )
         }
         Do::Copyback { from, block } => {
             let to = Ppn(next(n, block));
-            n.copyback(&mut UntimedSink::new(), Ppn(from), to, spare(from), None, Cause::Gc, ())
+            n.copyback(&mut Sink::untimed(), Ppn(from), to, spare(from), None, Cause::Gc, Tok::DONE)
         }
         Do::Retire { block } => {
             n.retire(BlockId(block));
-            Ok(())
+            Ok(Tok::DONE)
         }
-        Do::Reopen => n.sync(),
+        Do::Reopen => n.sync().map(|()| Tok::DONE),
     };
-    (r.map_or_else(|e| e.to_string(), |()| "ok".into()), out)
+    (r.map_or_else(|e| e.to_string(), |_| "ok".into()), out)
 }
 
 /// Updates the expected contents of the pages, by a model that is independent of stores.
@@ -152,11 +159,12 @@ fn every_flipped_bit_is_detected_and_named() {
             // checksum.
             let mut part = [0; 4];
             assert!(
-                n.read(&mut UntimedSink::new(), Ppn(1), 0, ReadTarget::Bytes(&mut part), Cause::Host, ())
+                n.read(&mut Sink::untimed(), Ppn(1), 0, ReadTarget::Bytes(&mut part), Cause::Host, Tok::DONE)
                     .is_err()
             );
             assert!(
-                n.copyback(&mut UntimedSink::new(), Ppn(1), Ppn(4), spare(1), None, Cause::Gc, ()).is_err()
+                n.copyback(&mut Sink::untimed(), Ppn(1), Ppn(4), spare(1), None, Cause::Gc, Tok::DONE)
+                    .is_err()
             );
             assert_eq!(n.next_page(BlockId(1)), 0);
             flip(&mut n);
@@ -169,8 +177,15 @@ fn every_flipped_bit_is_detected_and_named() {
 fn a_page_in_the_place_of_another_is_detected() {
     let mut n = in_memory(config());
     for p in 0..2 {
-        n.program(&mut UntimedSink::new(), Ppn(p), WriteData::Bytes(&[5; PAGE]), spare(p), Cause::Host, ())
-            .unwrap();
+        n.program(
+            &mut Sink::untimed(),
+            Ppn(p),
+            WriteData::Bytes(&[5; PAGE]),
+            spare(p),
+            Cause::Host,
+            Tok::DONE,
+        )
+        .unwrap();
     }
     let mut page = [0; PAGE];
     n.store().read(0, &mut page).unwrap();

@@ -22,7 +22,7 @@ fn run<St: Store>(mut n: Nand<St>) -> (Vec<u32>, Vec<u32>, u32) {
                 continue;
             }
             match erase(&mut n, b) {
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(Error::EraseFailed { block }) => {
                     erases.push(block);
                     assert!(matches!(program(&mut n, 4 * b + 3, 1), Err(Error::Rule { .. })));
@@ -34,7 +34,7 @@ fn run<St: Store>(mut n: Nand<St>) -> (Vec<u32>, Vec<u32>, u32) {
             for p in 4 * b..4 * b + 4 {
                 let before = n.next_page(BlockId(b));
                 match program(&mut n, p, 1) {
-                    Ok(()) => {}
+                    Ok(_) => {}
                     Err(Error::ProgramFailed { ppn }) => programs.push(ppn),
                     other => panic!("{other:?}"),
                 }

@@ -8,7 +8,7 @@ mod rules;
 
 use super::*;
 use crate::{Hardware, MemoryStore};
-use frit_core::{Cause, Ppn, ReadTarget, UntimedSink, WriteData};
+use frit_core::{Cause, Ppn, ReadTarget, Sink, Tok, WriteData};
 
 const PAGE: usize = 512;
 
@@ -59,15 +59,23 @@ fn spare(lpn: u32) -> Spare {
     Spare { lpn, seq: u64::from(lpn) + 100 }
 }
 
-fn program<St: Store>(n: &mut Nand<St>, ppn: u32, byte: u8) -> Result<()> {
-    n.program(&mut UntimedSink::new(), Ppn(ppn), WriteData::Bytes(&[byte; PAGE]), spare(ppn), Cause::Host, ())
+fn program<St: Store>(n: &mut Nand<St>, ppn: u32, byte: u8) -> Result<Tok> {
+    n.program(
+        &mut Sink::untimed(),
+        Ppn(ppn),
+        WriteData::Bytes(&[byte; PAGE]),
+        spare(ppn),
+        Cause::Host,
+        Tok::DONE,
+    )
 }
 
-fn erase<St: Store>(n: &mut Nand<St>, block: u32) -> Result<()> {
-    n.erase(&mut UntimedSink::new(), BlockId(block), Cause::Gc, ())
+fn erase<St: Store>(n: &mut Nand<St>, block: u32) -> Result<Tok> {
+    n.erase(&mut Sink::untimed(), BlockId(block), Cause::Gc, Tok::DONE)
 }
 
 fn read<St: Store>(n: &mut Nand<St>, ppn: u32) -> Result<Vec<u8>> {
     let mut page = vec![0xEE; PAGE];
-    n.read(&mut UntimedSink::new(), Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, ()).map(|()| page)
+    n.read(&mut Sink::untimed(), Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, Tok::DONE)
+        .map(|_| page)
 }

@@ -1,7 +1,7 @@
 //! Tests of blocks that change between one bit a cell and all bits.
 
 use super::*;
-use frit_core::{Cmd, Error, Nanos, Op};
+use frit_core::{Cmd, Error, Nanos, Op, Sink, Tok};
 
 /// A device of 12 blocks of 4 pages, or of 2 with one bit a cell.
 fn changing() -> NandConfig {
@@ -12,8 +12,8 @@ fn changing() -> NandConfig {
     c
 }
 
-fn erase_as<St: Store>(n: &mut Nand<St>, block: u32, one_bit: bool) -> Result<()> {
-    n.erase_as(&mut UntimedSink::new(), BlockId(block), one_bit, Cause::Gc, ())
+fn erase_as<St: Store>(n: &mut Nand<St>, block: u32, one_bit: bool) -> Result<Tok> {
+    n.erase_as(&mut Sink::untimed(), BlockId(block), one_bit, Cause::Gc, Tok::DONE)
 }
 
 #[test]
@@ -28,7 +28,9 @@ fn an_erase_sets_the_mode_of_a_block_and_another_keeps_it() {
     erase(&mut n, 1).unwrap();
     assert!(n.is_one_bit(BlockId(1)));
     erase_as(&mut n, 1, false).unwrap();
-    (4..8).for_each(|page| program(&mut n, page, 4).unwrap());
+    (4..8).for_each(|page| {
+        program(&mut n, page, 4).unwrap();
+    });
     // The two erases that ended uses with one bit a cell.
     assert_eq!((n.erases(BlockId(1)), n.slc_erases(BlockId(1))), (3, 2));
     let mut fixed = in_memory(config());

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::NoStore;
-use crate::testing::RecordingSink;
-use frit_core::{Error, Op};
+use crate::testing::{recorded, recording_sink};
+use frit_core::{Error, Op, Sink, Tok};
 
 #[track_caller]
 fn breaks<T: std::fmt::Debug>(r: Result<T>, rule: &str) {
@@ -36,26 +36,26 @@ fn rules_hold<St: Store>(mut n: Nand<St>) {
     breaks(read(&mut n, 48), "outside");
     breaks(erase(&mut n, 12), "outside");
     let short = WriteData::Bytes(&[1; 100]);
-    breaks(n.program(&mut UntimedSink::new(), Ppn(4), short, spare(4), Cause::Host, ()), "whole page");
+    breaks(n.program(&mut Sink::untimed(), Ppn(4), short, spare(4), Cause::Host, Tok::DONE), "whole page");
     program(&mut n, 4, 1).unwrap();
     let mut into = [0; 100];
     breaks(
-        n.read(&mut UntimedSink::new(), Ppn(4), 413, ReadTarget::Bytes(&mut into), Cause::Host, ()),
+        n.read(&mut Sink::untimed(), Ppn(4), 413, ReadTarget::Bytes(&mut into), Cause::Host, Tok::DONE),
         "past the end",
     );
-    n.read(&mut UntimedSink::new(), Ppn(4), 412, ReadTarget::Bytes(&mut into), Cause::Host, ()).unwrap();
+    n.read(&mut Sink::untimed(), Ppn(4), 412, ReadTarget::Bytes(&mut into), Cause::Host, Tok::DONE).unwrap();
 
     // Block 6 is the first of the second unit.
     breaks(
-        n.copyback(&mut UntimedSink::new(), Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()),
+        n.copyback(&mut Sink::untimed(), Ppn(4), Ppn(24), spare(4), None, Cause::Gc, Tok::DONE),
         "leave its unit",
     );
     breaks(
-        n.copyback(&mut UntimedSink::new(), Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()),
+        n.copyback(&mut Sink::untimed(), Ppn(4), Ppn(9), spare(4), None, Cause::Gc, Tok::DONE),
         "out of order",
     );
-    breaks(n.copyback(&mut UntimedSink::new(), Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
-    n.copyback(&mut UntimedSink::new(), Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
+    breaks(n.copyback(&mut Sink::untimed(), Ppn(5), Ppn(8), spare(4), None, Cause::Gc, Tok::DONE), "erased");
+    n.copyback(&mut Sink::untimed(), Ppn(4), Ppn(8), spare(4), None, Cause::Gc, Tok::DONE).unwrap();
     // A command that violates a rule is not counted.
     let done = |op| n.counts().of(op).commands;
     assert_eq!((done(Op::NandProgram), done(Op::NandErase), done(Op::NandCopyback)), (4, 1, 1));
@@ -76,9 +76,12 @@ fn rules_hold_without_bytes() {
 fn a_program_without_bytes_is_refused_only_where_bytes_are_held() {
     let len = WriteData::Len(PAGE as u32);
     let mut held = in_memory(config());
-    breaks(held.program(&mut UntimedSink::new(), Ppn(0), len, spare(0), Cause::Host, ()), "without bytes");
+    breaks(
+        held.program(&mut Sink::untimed(), Ppn(0), len, spare(0), Cause::Host, Tok::DONE),
+        "without bytes",
+    );
     let mut none = on(config(), NoStore);
-    none.program(&mut UntimedSink::new(), Ppn(0), len, spare(0), Cause::Host, ()).unwrap();
+    none.program(&mut Sink::untimed(), Ppn(0), len, spare(0), Cause::Host, Tok::DONE).unwrap();
     assert_eq!(none.spare(Ppn(0)).unwrap(), None);
 }
 
@@ -88,14 +91,16 @@ fn commands_name_page_block_unit_cause_and_what_they_wait_for() {
     let first = Nand::new(config(), NoStore, &mut hw).unwrap();
     let mut n = Nand::new(config(), NoStore, &mut hw).unwrap();
     assert_eq!((first.unit_id(0), n.unit_id(1)), (UnitId(0), UnitId(3)));
-    let mut log = RecordingSink::default();
+    let mut log = recording_sink();
     let len = WriteData::Len(PAGE as u32);
-    let p = n.program(&mut log, Ppn(24), len, spare(0), Cause::Host, 0).unwrap();
+    let p = n.program(&mut log, Ppn(24), len, spare(0), Cause::Host, Tok::DONE).unwrap();
     let r = n.read(&mut log, Ppn(24), 0, ReadTarget::Len(4), Cause::Merge, p).unwrap();
     let c = n.copyback(&mut log, Ppn(24), Ppn(28), spare(0), None, Cause::WearLevel, r).unwrap();
     n.erase(&mut log, BlockId(6), Cause::Gc, c).unwrap();
-    let seen: Vec<_> =
-        log.cmds.iter().map(|(c, after)| (c.op, c.addr, c.len, c.hazard, c.unit, c.cause, *after)).collect();
+    let seen: Vec<_> = recorded(&log)
+        .iter()
+        .map(|(c, after)| (c.op, c.addr, c.len, c.hazard, c.unit, c.cause, *after))
+        .collect();
     let unit = UnitId(3);
     assert_eq!(
         seen,

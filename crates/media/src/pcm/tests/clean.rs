@@ -5,21 +5,21 @@ use super::*;
 #[test]
 fn clean_writes_need_a_refresh() {
     let mut p = in_memory(config(2, true));
-    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut RecordingSink| {
-        p.write_clean(log, at, WriteData::Bytes(&[5; 32]), Cause::Host, 0).is_ok()
+    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut Sink| {
+        p.write_clean(log, at, WriteData::Bytes(&[5; 32]), Cause::Host, Tok::DONE).is_ok()
     };
-    let mut log = RecordingSink::default();
+    let mut log = recording_sink();
     // New cells are equivalent to refreshed ones; cells that were written are not.
     assert!(clean(&mut p, 512, &mut log) && !clean(&mut p, 512, &mut log) && clean(&mut p, 544, &mut log));
-    p.write(&mut log, 600, WriteData::Bytes(&[6; 1]), Cause::Host, 0).unwrap();
+    p.write(&mut log, 600, WriteData::Bytes(&[6; 1]), Cause::Host, Tok::DONE).unwrap();
     assert!(!clean(&mut p, 592, &mut log), "a plain write dirties, too");
-    assert!(p.refresh(&mut log, 100, Cause::Gc, 0).is_err());
-    log.cmds.clear();
-    p.refresh(&mut log, 512, Cause::Gc, 0).unwrap();
-    let on: Vec<_> = log.cmds.iter().map(|(c, _)| (c.op, c.unit.0, c.len)).collect();
+    assert!(p.refresh(&mut log, 100, Cause::Gc, Tok::DONE).is_err());
+    forget(&mut log);
+    p.refresh(&mut log, 512, Cause::Gc, Tok::DONE).unwrap();
+    let on: Vec<_> = recorded(&log).iter().map(|(c, _)| (c.op, c.unit.0, c.len)).collect();
     assert_eq!(on, [(Op::PcmRefresh, 0, 256), (Op::PcmRefresh, 1, 256)]);
     let mut out = [1; 32];
-    p.read(&mut log, 512, ReadTarget::Bytes(&mut out), Cause::Host, 0).unwrap();
+    p.read(&mut log, 512, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE).unwrap();
     assert_eq!(out, [0; 32], "a refresh empties");
     assert!(p.is_clean(512, 512) && !p.is_clean(0, 8192 + 1));
     assert!(clean(&mut p, 592, &mut log));
@@ -31,24 +31,24 @@ fn clean_writes_need_a_refresh() {
 #[test]
 fn a_fresh_write_is_clean_where_all_of_it_can_be() {
     let mut p = in_memory(config(1, true));
-    let mut log = RecordingSink::default();
+    let mut log = recording_sink();
     for (at, op) in [(0, Op::PcmWriteClean), (0, Op::PcmWrite), (24, Op::PcmWrite), (64, Op::PcmWriteClean)] {
-        log.cmds.clear();
-        p.write_fresh(&mut log, at, WriteData::Bytes(&[1; 32]), Cause::Host, 0).unwrap();
-        assert_eq!(log.cmds[0].0.op, op, "at {at}");
+        forget(&mut log);
+        p.write_fresh(&mut log, at, WriteData::Bytes(&[1; 32]), Cause::Host, Tok::DONE).unwrap();
+        assert_eq!(recorded(&log)[0].0.op, op, "at {at}");
     }
-    assert!(p.write_fresh(&mut log, 8190, WriteData::Bytes(&[1; 32]), Cause::Host, 0).is_err());
-    assert!(p.write_fresh(&mut log, 512, WriteData::Len(32), Cause::Host, 0).is_err());
+    assert!(p.write_fresh(&mut log, 8190, WriteData::Bytes(&[1; 32]), Cause::Host, Tok::DONE).is_err());
+    assert!(p.write_fresh(&mut log, 512, WriteData::Len(32), Cause::Host, Tok::DONE).is_err());
     assert!(p.is_clean(512, 32), "a write that was refused dirties nothing");
     let mut without = in_memory(config(1, false));
-    without.write_fresh(&mut log, 512, WriteData::Bytes(&[1; 32]), Cause::Host, 0).unwrap();
+    without.write_fresh(&mut log, 512, WriteData::Bytes(&[1; 32]), Cause::Host, Tok::DONE).unwrap();
     assert_eq!(without.counts().of(Op::PcmWriteClean).commands, 0, "no clean writes without refresh");
 }
 
 #[test]
 fn a_torn_write_is_judged_by_what_it_left() {
     let mut p = in_memory(config(1, true));
-    p.write(&mut UntimedSink::new(), 1024, WriteData::Bytes(&[7; 64]), Cause::Host, ()).unwrap();
+    p.write(&mut Sink::untimed(), 1024, WriteData::Bytes(&[7; 64]), Cause::Host, Tok::DONE).unwrap();
     let mut store = p.into_store();
     // Of a write of four units at 2048, one word of the third unit was durable when the power was
     // lost.
@@ -58,20 +58,20 @@ fn a_torn_write_is_judged_by_what_it_left() {
     assert_eq!(clean, [true, true, false, true]);
     assert!(!back.is_clean(1008, 32) && back.is_clean(0, 1024) && back.is_clean(1088, 960));
     // A unit that was examined is known: writing zeros to it is no refresh.
-    back.write(&mut UntimedSink::new(), 1024, WriteData::Bytes(&[0; 64]), Cause::Host, ()).unwrap();
+    back.write(&mut Sink::untimed(), 1024, WriteData::Bytes(&[0; 64]), Cause::Host, Tok::DONE).unwrap();
     assert!(!back.is_clean(1024, 64));
-    back.refresh(&mut UntimedSink::new(), 2048, Cause::Gc, ()).unwrap();
+    back.refresh(&mut Sink::untimed(), 2048, Cause::Gc, Tok::DONE).unwrap();
     assert!(back.is_clean(2048, 512));
 }
 
 #[test]
 fn copies_of_clean_cells_are_clean() {
     let mut p = in_memory(config(2, true));
-    p.write(&mut UntimedSink::new(), 16, WriteData::Bytes(&[7; 16]), Cause::Host, ()).unwrap();
+    p.write(&mut Sink::untimed(), 16, WriteData::Bytes(&[7; 16]), Cause::Host, Tok::DONE).unwrap();
     p.preset(4096, &[5; 64]).unwrap();
     let mut copied = [0; 64];
     p.peek(0, &mut copied).unwrap();
-    p.write(&mut UntimedSink::new(), 4096, WriteData::Bytes(&copied), Cause::WearLevel, ()).unwrap();
+    p.write(&mut Sink::untimed(), 4096, WriteData::Bytes(&copied), Cause::WearLevel, Tok::DONE).unwrap();
     assert!(!p.is_clean(4096, 16));
     p.copy_clean_state(0, 4096, 64).unwrap();
     assert!(p.is_clean(4096, 16) && !p.is_clean(4112, 16) && p.is_clean(4128, 32));
@@ -102,9 +102,9 @@ proptest! {
                     let before = p.counts().of(Op::PcmWriteClean).commands;
                     let fresh = what > 0 && look(units.clone(), &bytes);
                     if what == 0 {
-                        p.write(&mut UntimedSink::new(), at, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
+                        p.write(&mut Sink::untimed(), at, WriteData::Bytes(&data), Cause::Host, Tok::DONE).unwrap();
                     } else {
-                        p.write_fresh(&mut UntimedSink::new(), at, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
+                        p.write_fresh(&mut Sink::untimed(), at, WriteData::Bytes(&data), Cause::Host, Tok::DONE).unwrap();
                     }
                     let after = p.counts().of(Op::PcmWriteClean).commands;
                     prop_assert_eq!(after > before, fresh && len > 0);
@@ -115,7 +115,7 @@ proptest! {
                 }
                 4 => {
                     let unit = at as usize / 512 * 512;
-                    p.refresh(&mut UntimedSink::new(), unit as u64, Cause::Gc, ()).unwrap();
+                    p.refresh(&mut Sink::untimed(), unit as u64, Cause::Gc, Tok::DONE).unwrap();
                     bytes[unit..unit + 512].fill(0);
                     clean[unit / 16..unit / 16 + 32].fill(Some(true));
                 }
@@ -131,7 +131,7 @@ proptest! {
                     let (n, from) = (n.min(512 - units.start.max(to)), units.start);
                     let copied = bytes[16 * from..16 * (from + n)].to_vec();
                     let dest = 16 * to as u64;
-                    p.write(&mut UntimedSink::new(), dest, WriteData::Bytes(&copied), Cause::WearLevel, ()).unwrap();
+                    p.write(&mut Sink::untimed(), dest, WriteData::Bytes(&copied), Cause::WearLevel, Tok::DONE).unwrap();
                     p.copy_clean_state(16 * from as u64, dest, 16 * n as u32).unwrap();
                     bytes[16 * to..16 * (to + n)].copy_from_slice(&copied);
                     clean.copy_within(from..from + n, to);

@@ -3,7 +3,7 @@
 use super::{PathTime, SoftwarePlan};
 use crate::kinds::this_machine::Spread;
 use crate::{Error, Result};
-use frit_core::{Hints, ReadTarget, Sector, StackDevice, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, Sink, StackDevice, WriteData};
 use frit_stack::{Bytes, Stack};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub(super) trait RequestPath {
 
 /// A layer over a sink that takes no time.
 pub(super) struct LayerPath {
-    top: Box<dyn StackDevice<UntimedSink>>,
+    top: Box<dyn StackDevice>,
     buffer: Vec<u8>,
     bytes: bool,
 }
@@ -23,7 +23,7 @@ pub(super) struct LayerPath {
 impl LayerPath {
     pub(super) fn new(stack: &Stack, plan: &SoftwarePlan, bytes: &Bytes) -> Result<LayerPath> {
         let holds = !matches!(bytes, Bytes::None);
-        let top = stack.build_untimed(bytes).map_err(Box::new)?.layer;
+        let top = stack.build(bytes).map_err(Box::new)?.layer;
         let size = top.info().sectors * frit_core::SECTOR_BYTES;
         if size < plan.span {
             let why = format!("the volume of {size} bytes is smaller than the span of {}", plan.span);
@@ -37,18 +37,13 @@ impl RequestPath for LayerPath {
     fn read(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
         let into = if self.bytes { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
-        Ok(self.top.read(&mut UntimedSink::new(), Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
+        Ok(self.top.read(&mut Sink::untimed(), Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
     }
 
     fn write(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
         let data = if self.bytes { WriteData::Bytes(&self.buffer) } else { WriteData::Len(len) };
-        Ok(self.top.write(
-            &mut UntimedSink::new(),
-            Sector(at / frit_core::SECTOR_BYTES),
-            data,
-            Hints::NONE,
-        )?)
+        Ok(self.top.write(&mut Sink::untimed(), Sector(at / frit_core::SECTOR_BYTES), data, Hints::NONE)?)
     }
 }
 

@@ -6,37 +6,34 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A layer and the sink that it works with.
-pub(super) struct LayerWithSink<S: Sink> {
-    pub(super) layer: Box<dyn StackDevice<S>>,
-    pub(super) sink: S,
+pub(super) struct LayerWithSink {
+    pub(super) layer: Box<dyn StackDevice>,
+    pub(super) sink: Sink,
 }
 
 /// A layer that a file system and its test share.
-pub struct DeviceUnderTest<S: Sink>(Arc<Mutex<LayerWithSink<S>>>);
+pub struct DeviceUnderTest(Arc<Mutex<LayerWithSink>>);
 
-impl<S: Sink> fmt::Debug for DeviceUnderTest<S> {
+impl fmt::Debug for DeviceUnderTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceUnderTest").finish_non_exhaustive()
     }
 }
 
-impl<S: Sink> Clone for DeviceUnderTest<S> {
+impl Clone for DeviceUnderTest {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<S: Sink + Send + 'static> DeviceUnderTest<S>
-where
-    S::Tok: Send,
-{
+impl DeviceUnderTest {
     /// Creates a device from a layer.
     #[must_use]
-    pub fn new(layer: Box<dyn StackDevice<S>>, sink: S) -> Self {
+    pub fn new(layer: Box<dyn StackDevice>, sink: Sink) -> Self {
         Self(Arc::new(Mutex::new(LayerWithSink { layer, sink })))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, LayerWithSink<S>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, LayerWithSink> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,19 +53,16 @@ where
     }
 
     /// Returns the layer and the sink after all other users have dropped the device.
-    pub(super) fn into_parts(self) -> Option<LayerWithSink<S>> {
+    pub(super) fn into_parts(self) -> Option<LayerWithSink> {
         Some(Arc::try_unwrap(self.0).ok()?.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl<S: Sink + Send + 'static> DeviceAccess<S> for DeviceUnderTest<S>
-where
-    S::Tok: Send,
-{
+impl DeviceAccess for DeviceUnderTest {
     fn access(
         &mut self,
         _changes: bool,
-        f: &mut dyn FnMut(&mut dyn NamelessDevice<S>, &mut S) -> Result<()>,
+        f: &mut dyn FnMut(&mut dyn NamelessDevice, &mut Sink) -> Result<()>,
     ) -> Result<()> {
         let mut both = self.lock();
         let LayerWithSink { layer, sink } = &mut *both;

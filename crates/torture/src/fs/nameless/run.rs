@@ -6,7 +6,7 @@ use crate::block::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
 use crate::block::cut::{Cut, CutOptions, choose_cuts};
 use crate::block::graph::{CommandNode, Effect, Graph};
 use crate::block::medium::SharedMedium;
-use crate::block::recording_sink::RecordingSink;
+use crate::block::recording_sink::{recorded, recording_sink, start_recording};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{copy, guarded};
@@ -17,7 +17,7 @@ use crate::fs::op::{Act, FsOp, OpTarget, Path, User};
 use crate::fs::op_generator::OpGenerator;
 use crate::fs::{ModelFs, every};
 use frit_core::split_mix::mix;
-use frit_core::{Cause, CrashKind, UntimedSink};
+use frit_core::{Cause, CrashKind, Sink};
 use frit_fs::{
     Clock, FileSystem, FormatOptions, Fs, FsOptions, Ino, InodeType, NewInode, PlacedContents, VirtualBlocks,
     check,
@@ -167,8 +167,8 @@ impl NamelessCuts {
     fn record(&self, target: &dyn TortureTarget) -> Result<RecordedFs, Violation> {
         let stores = target.blank_stores();
         let access_log = Arc::new(AccessLog::default());
-        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
-        let mut layer = target.build_recording(&stores).map_err(|e| failed("build", e))?;
+        let mut sink = recording_sink(access_log.clone(), None, 0..0);
+        let mut layer = target.build(&stores).map_err(|e| failed("build", e))?;
         layer.format(&mut sink).map_err(|e| failed("format", e))?;
         let device = DeviceUnderTest::new(layer, sink);
         let placed = device.load().map_err(|e| failed("load", e))?;
@@ -207,7 +207,7 @@ impl NamelessCuts {
             medium.commit();
             medium.access_log = Some(access_log.clone());
         }
-        device.lock().sink.start_recording();
+        start_recording(&mut device.lock().sink);
         let (mut states, mut syncs) = (vec![model.clone()], Vec::new());
         for number in 0..self.recorded {
             let op = if number % 8 == 7 { FsOp { act: Act::Sync, ..draw(&model) } } else { draw(&model) };
@@ -225,7 +225,7 @@ impl NamelessCuts {
         }
         let parts = device.into_parts().ok_or_else(|| failed("run", "the device is still in use"))?;
         drop(parts.layer);
-        let graph = Graph::new(&parts.sink.finish(), access_log.take(), target.media());
+        let graph = Graph::new(&recorded(parts.sink), access_log.take(), target.media());
         Ok(RecordedFs { graph, stores, states, syncs })
     }
 
@@ -294,9 +294,9 @@ impl NamelessCuts {
             medium.commit();
             medium.access_log = Some(access_log.clone());
         }
-        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
-        sink.start_recording();
-        let mut layer = target.build_recording(&copies).map_err(|e| failed("build", e))?;
+        let mut sink = recording_sink(access_log.clone(), None, 0..0);
+        start_recording(&mut sink);
+        let mut layer = target.build(&copies).map_err(|e| failed("build", e))?;
         layer.recover(&mut sink, CrashKind::Process).map_err(|e| failed("recovery", e))?;
         let device = DeviceUnderTest::new(layer, sink);
         let placed = device.load().map_err(|e| failed("load", e))?;
@@ -309,7 +309,7 @@ impl NamelessCuts {
         }
         let parts = device.into_parts().ok_or_else(|| failed("recovery", "the device is still in use"))?;
         drop(parts.layer);
-        let graph = Graph::new(&parts.sink.finish(), access_log.take(), target.media());
+        let graph = Graph::new(&recorded(parts.sink), access_log.take(), target.media());
         if graph.is_empty() {
             return Ok(0);
         }
@@ -363,9 +363,9 @@ fn recover(target: &dyn TortureTarget, stores: &[SharedMedium], use_it: bool) ->
 fn start(
     target: &dyn TortureTarget,
     stores: &[SharedMedium],
-) -> Result<(Nameless, DeviceUnderTest<UntimedSink>), Violation> {
+) -> Result<(Nameless, DeviceUnderTest), Violation> {
     let mut layer = target.build(stores).map_err(|e| failed("build", e))?;
-    let mut sink = UntimedSink::new();
+    let mut sink = Sink::untimed();
     layer.recover(&mut sink, CrashKind::Process).map_err(|e| failed("recovery", e))?;
     let device = DeviceUnderTest::new(layer, sink);
     let placed = device.load().map_err(|e| failed("load", e))?;

@@ -2,19 +2,19 @@
 
 use super::*;
 use crate::RegionId;
-use frit_core::{Cause, CrashKind, ReadTarget, UntimedSink, WriteData};
+use frit_core::{Cause, CrashKind, ReadTarget, Sink, Tok, WriteData};
 use proptest::prelude::*;
 
 /// Performs one call on the device and on a plain array, and compares the results.
-fn agree(d: &mut Leveled<(), MemoryStore>, plain: &mut [u8], at: u64, len: usize, byte: u8, write: bool) {
+fn agree(d: &mut Leveled<MemoryStore>, plain: &mut [u8], at: u64, len: usize, byte: u8, write: bool) {
     let at = at % d.bytes();
     let fits = at + len as u64 <= d.bytes();
     let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
     let mut out = vec![0xEE; len];
     let done = if write {
-        d.write(&mut UntimedSink::new(), at, WriteData::Bytes(&data), Cause::Host, ())
+        d.write(&mut Sink::untimed(), at, WriteData::Bytes(&data), Cause::Host, Tok::DONE)
     } else {
-        d.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut out), Cause::Host, ())
+        d.read(&mut Sink::untimed(), at, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE)
     };
     assert_eq!(done.is_ok(), fits);
     if fits && write {
@@ -24,7 +24,7 @@ fn agree(d: &mut Leveled<(), MemoryStore>, plain: &mut [u8], at: u64, len: usize
     }
 }
 
-pub(super) fn all(d: &Leveled<(), MemoryStore>) -> Vec<u8> {
+pub(super) fn all(d: &Leveled<MemoryStore>) -> Vec<u8> {
     let mut all = vec![0; d.bytes() as usize];
     d.peek(0, &mut all).unwrap();
     all
@@ -42,14 +42,14 @@ proptest! {
             let config = WearConfig { over_files, ..small(kind) };
             let size = (24 << 10) + extra * 1024;
             let mut d = Leveled::new(in_memory(size, 64), config.clone()).unwrap();
-            d.format(&mut UntimedSink::new()).unwrap();
+            d.format(&mut Sink::untimed()).unwrap();
             let mut plain = vec![0; d.bytes() as usize];
             for &(at, len, byte, what) in &ops {
                 match what {
-                    0 => d.flush(&mut UntimedSink::new()).unwrap(),
+                    0 => d.flush(&mut Sink::untimed()).unwrap(),
                     1 => {
                         d = Leveled::new(reopened(d.into_store(), size), config.clone()).unwrap();
-                        d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+                        d.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
                         prop_assert!(all(&d) == plain, "{kind:?}");
                     }
                     _ => agree(&mut d, &mut plain, at, len, byte, what < 8),
@@ -67,11 +67,11 @@ fn reopened(store: MemoryStore, size: u64) -> Pcm<MemoryStore> {
 #[test]
 fn moves_happen_and_are_counted_as_wear_leveling() {
     for kind in kinds() {
-        let mut d: Leveled<(), MemoryStore> = Leveled::new(in_memory(24 << 10, 64), small(kind)).unwrap();
-        d.format(&mut UntimedSink::new()).unwrap();
+        let mut d: Leveled<MemoryStore> = Leveled::new(in_memory(24 << 10, 64), small(kind)).unwrap();
+        d.format(&mut Sink::untimed()).unwrap();
         let before = d.move_bytes();
         for i in 0..800u64 {
-            d.write(&mut UntimedSink::new(), i % 4 * 256, WriteData::Bytes(&[7; 256]), Cause::Host, ())
+            d.write(&mut Sink::untimed(), i % 4 * 256, WriteData::Bytes(&[7; 256]), Cause::Host, Tok::DONE)
                 .unwrap();
         }
         // 800 × 256 bytes with an interval of 4096 bytes: 50 moves, less the remainders of the
@@ -91,7 +91,7 @@ fn moves_happen_and_are_counted_as_wear_leveling() {
 
 #[test]
 fn a_device_is_divided_and_what_is_left_over_is_told() {
-    let d: Leveled<(), NoStore> = Leveled::new(without_bytes(2 << 30, 64), WearConfig::default()).unwrap();
+    let d: Leveled<NoStore> = Leveled::new(without_bytes(2 << 30, 64), WearConfig::default()).unwrap();
     // 511 stripes a bank fit beside the registers; 15 of each bank belong to a cube.
     assert_eq!(d.shape().bank_stripes, 511);
     let cube = d.leveler.region_stripes();
@@ -106,7 +106,7 @@ fn a_device_is_divided_and_what_is_left_over_is_told() {
 
 #[test]
 fn partitions_are_of_the_logical_bytes() {
-    let mut d: Leveled<(), NoStore> =
+    let mut d: Leveled<NoStore> =
         Leveled::new(without_bytes(1 << 20, 64), small(LevelerKind::StartGap)).unwrap();
     assert!(d.bytes() < 1 << 20);
     let a = d.add_partition("head", 100, 64).unwrap();
@@ -121,39 +121,38 @@ fn partitions_are_of_the_logical_bytes() {
 fn registers_of_something_else_are_refused() {
     let config = small(LevelerKind::RoundRobin);
     let what = |d: Result<WearRecovery>| d.unwrap_err().to_string();
-    let mut blank: Leveled<(), _> = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
+    let mut blank: Leveled<_> = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
     assert!(
-        what(blank.recover(&mut UntimedSink::new(), CrashKind::Process))
+        what(blank.recover(&mut Sink::untimed(), CrashKind::Process))
             .contains("no wear leveling was formatted here")
     );
-    blank.format(&mut UntimedSink::new()).unwrap();
+    blank.format(&mut Sink::untimed()).unwrap();
     for i in 0..2000u64 {
         blank
-            .write(&mut UntimedSink::new(), i % 50 * 256, WriteData::Bytes(&[1; 256]), Cause::Host, ())
+            .write(&mut Sink::untimed(), i % 50 * 256, WriteData::Bytes(&[1; 256]), Cause::Host, Tok::DONE)
             .unwrap();
     }
     let store = blank.into_store();
     let other = WearConfig { seed: 2, ..config.clone() };
-    let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), other).unwrap();
-    assert!(what(d.recover(&mut UntimedSink::new(), CrashKind::Process)).contains("another leveler, seed"));
+    let mut d: Leveled<_> = Leveled::new(reopened(store, 24 << 10), other).unwrap();
+    assert!(what(d.recover(&mut Sink::untimed(), CrashKind::Process)).contains("another leveler, seed"));
     let store = d.into_store();
     // With the newest register of a region damaged, the number before it would be wrong.
-    let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
-    d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    let mut d: Leveled<_> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
+    d.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     let region = RegionId::first(d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
     let number = d.leveler.number(region);
     assert!(number > 3);
-    let line = |d: &Leveled<(), MemoryStore>, n| {
-        d.area.line_at(area::RegisterRing::Current, region, d.area.line_of(n))
-    };
+    let line =
+        |d: &Leveled<MemoryStore>, n| d.area.line_at(area::RegisterRing::Current, region, d.area.line_of(n));
     let newest = line(&d, number);
     d.store_mut().write(newest, &[0; 8]).unwrap();
-    assert!(what(d.recover(&mut UntimedSink::new(), CrashKind::Process)).contains("is damaged"));
+    assert!(what(d.recover(&mut Sink::untimed(), CrashKind::Process)).contains("is damaged"));
     // Damage of an older register has no effect.
     let word = d.area.encode(number, area::RegisterRing::Current, region);
     d.store_mut().write(newest, &word).unwrap();
     let older = line(&d, number - 1);
     d.store_mut().write(older, &[0; 8]).unwrap();
-    d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    d.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert_eq!(d.leveler.number(region), number);
 }

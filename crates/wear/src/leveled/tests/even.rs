@@ -1,12 +1,12 @@
 //! Wear is spread evenly, including that of the registers.
 
 use super::*;
-use frit_core::{Cause, UntimedSink, WriteData};
+use frit_core::{Cause, Sink, Tok, WriteData};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 /// Number of writes to each line of the registers and of the data.
-fn lines(d: &Leveled<(), NoStore>) -> (Vec<u32>, Vec<u32>) {
+fn lines(d: &Leveled<NoStore>) -> (Vec<u32>, Vec<u32>) {
     let line = u64::from(d.geometry().line_bytes);
     let data = u64::from(d.leveler.physical()) * u64::from(d.shape.stripe_bytes) / line;
     let from = d.area.header_at() / line + 2;
@@ -26,7 +26,7 @@ fn no_line_of_the_registers_wears_more_than_twice_the_mean_of_the_data() {
             let mut rng = SmallRng::seed_from_u64(3);
             for _ in 0..60_000 {
                 let at = rng.random_range(0..d.bytes() / 8) * 8;
-                d.write(&mut UntimedSink::new(), at, WriteData::Len(8), Cause::Host, ()).unwrap();
+                d.write(&mut Sink::untimed(), at, WriteData::Len(8), Cause::Host, Tok::DONE).unwrap();
             }
             let (registers, data) = lines(&d);
             let mean = data.iter().map(|&w| f64::from(w)).sum::<f64>() / data.len() as f64;
@@ -40,9 +40,9 @@ fn no_line_of_the_registers_wears_more_than_twice_the_mean_of_the_data() {
 #[test]
 fn a_hot_stripe_is_spread_over_its_region_and_without_leveling_is_not() {
     for kind in kinds() {
-        let mut d: Leveled<(), NoStore> = Leveled::new(without_bytes(40 << 10, 64), small(kind)).unwrap();
+        let mut d: Leveled<NoStore> = Leveled::new(without_bytes(40 << 10, 64), small(kind)).unwrap();
         for _ in 0..200_000 {
-            d.write(&mut UntimedSink::new(), 0, WriteData::Len(256), Cause::Host, ()).unwrap();
+            d.write(&mut Sink::untimed(), 0, WriteData::Len(256), Cause::Host, Tok::DONE).unwrap();
         }
         let most = (0..d.leveler.physical()).map(|s| d.pcm.wear_of(u64::from(s) * 256)).max().unwrap();
         let even = 200_000 / d.leveler.region_stripes();

@@ -1,7 +1,7 @@
 //! A bit that flips once, in the transfer from the medium.
 
 use super::*;
-use frit_core::{Cause, ReadTarget, Result, UntimedSink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
 use std::cell::Cell;
 
 /// Store that, when armed, flips a bit in the next read with the length of a stripe.
@@ -39,12 +39,12 @@ fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
     let config = pcm_config(16 << 10, 64);
     let store = Flips { store: MemoryStore::new(config.geometry.store_bytes()), armed: Cell::new(false) };
     let pcm = Pcm::new(config, store, &mut Hardware::new()).unwrap();
-    let mut leveled = Leveled::<(), Flips>::new(pcm, small(LevelerKind::StartGap)).unwrap();
-    leveled.format(&mut UntimedSink::new()).unwrap();
+    let mut leveled = Leveled::<Flips>::new(pcm, small(LevelerKind::StartGap)).unwrap();
+    leveled.format(&mut Sink::untimed()).unwrap();
     let bytes = leveled.bytes();
     for at in (0..bytes).step_by(64) {
         leveled
-            .write(&mut UntimedSink::new(), at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, ())
+            .write(&mut Sink::untimed(), at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, Tok::DONE)
             .unwrap();
     }
     let moves = leveled.moves();
@@ -52,14 +52,14 @@ fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
     let mut at = 0;
     while leveled.moves() == moves {
         leveled
-            .write(&mut UntimedSink::new(), at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, ())
+            .write(&mut Sink::untimed(), at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, Tok::DONE)
             .unwrap();
         at = (at + 64) % 256;
     }
     assert!(!leveled.store().armed.get(), "the move read a stripe");
     for at in (0..bytes).step_by(64) {
         let mut out = [0; 64];
-        leveled.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        leveled.read(&mut Sink::untimed(), at, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(out, [at as u8 | 1; 64], "at {at}");
     }
 }

@@ -3,7 +3,7 @@
 
 use super::content::all;
 use super::*;
-use frit_core::{Cause, CrashKind, Op, UntimedSink, WriteData};
+use frit_core::{Cause, CrashKind, Op, Sink, Tok, WriteData};
 use proptest::prelude::*;
 
 const STRIPE: usize = 256;
@@ -21,7 +21,7 @@ fn on<St: Store>(config: PcmConfig, store: St) -> Pcm<St> {
 
 /// Device and its expected state.
 struct ModelPair {
-    d: Leveled<(), MemoryStore>,
+    d: Leveled<MemoryStore>,
     config: WearConfig,
     size: u64,
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ impl ModelPair {
         let pcm = refreshing(size, REFRESH as u32);
         let store = MemoryStore::new(pcm.geometry.store_bytes());
         let mut d = Leveled::new(on(pcm, store), config.clone()).unwrap();
-        d.format(&mut UntimedSink::new()).unwrap();
+        d.format(&mut Sink::untimed()).unwrap();
         let bytes = d.bytes() as usize;
         ModelPair { d, config, size, bytes: vec![0; bytes], clean: vec![true; bytes / UNIT] }
     }
@@ -62,13 +62,13 @@ impl ModelPair {
     }
 
     fn write(&mut self, at: usize, data: &[u8], fresh: bool) {
-        let count = |d: &Leveled<(), MemoryStore>| d.counts().of(Op::PcmWriteClean).bytes;
+        let count = |d: &Leveled<MemoryStore>| d.counts().of(Op::PcmWriteClean).bytes;
         let (before, expected) = (count(&self.d), if fresh { self.clean_bytes(at, data.len()) } else { 0 });
         let source = WriteData::Bytes(data);
         if fresh {
-            self.d.write_fresh(&mut UntimedSink::new(), at as u64, source, Cause::Host, ()).unwrap();
+            self.d.write_fresh(&mut Sink::untimed(), at as u64, source, Cause::Host, Tok::DONE).unwrap();
         } else {
-            self.d.write(&mut UntimedSink::new(), at as u64, source, Cause::Host, ()).unwrap();
+            self.d.write(&mut Sink::untimed(), at as u64, source, Cause::Host, Tok::DONE).unwrap();
         }
         assert_eq!(count(&self.d) - before, expected, "{:?}", self.config.leveler);
         self.bytes[at..at + data.len()].copy_from_slice(data);
@@ -79,7 +79,7 @@ impl ModelPair {
 
     fn refresh(&mut self, at: usize) {
         let at = at / REFRESH * REFRESH;
-        self.d.refresh(&mut UntimedSink::new(), at as u64, Cause::Gc, ()).unwrap();
+        self.d.refresh(&mut Sink::untimed(), at as u64, Cause::Gc, Tok::DONE).unwrap();
         self.bytes[at..at + REFRESH].fill(0);
         self.clean[ModelPair::units(at, REFRESH)].fill(true);
     }
@@ -88,7 +88,7 @@ impl ModelPair {
     fn restart(mut self) -> ModelPair {
         let pcm = on(refreshing(self.size, REFRESH as u32), self.d.into_store());
         self.d = Leveled::new(pcm, self.config.clone()).unwrap();
-        self.d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+        self.d.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
         let zeros = |unit: &[u8]| unit.iter().all(|&b| b == 0);
         self.clean = self.bytes.chunks(UNIT).map(zeros).collect();
         self
@@ -118,7 +118,7 @@ proptest! {
                 let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add((i / 50) as u8)).collect();
                 match what {
                     0 => t = t.restart(),
-                    1 => t.d.flush(&mut UntimedSink::new()).unwrap(),
+                    1 => t.d.flush(&mut Sink::untimed()).unwrap(),
                     2 => t.write(at, &data, false),
                     3 => t.check(),
                     4..=6 => t.refresh(at),
@@ -144,40 +144,40 @@ fn an_empty_range_is_clean_wherever_it_lies() {
 #[test]
 fn refreshes_count_towards_moves_and_clean_writes_towards_a_life() {
     for kind in kinds() {
-        let mut d: Leveled<(), NoStore> =
+        let mut d: Leveled<NoStore> =
             Leveled::new(on(refreshing(24 << 10, 128), NoStore), small(kind)).unwrap();
         assert_eq!(d.refresh_bytes(), Some(128));
         // Each refresh counts 128 bytes, so every 32nd makes a move.
         for _ in 0..320 {
-            d.refresh(&mut UntimedSink::new(), 256, Cause::Gc, ()).unwrap();
+            d.refresh(&mut Sink::untimed(), 256, Cause::Gc, Tok::DONE).unwrap();
         }
         assert_eq!(d.moves(), if d.passthrough { 0 } else { 10 }, "{kind:?}");
         assert_eq!(d.life().host_until_worn, Some(0.0), "nothing was written by the host");
-        d.write_fresh(&mut UntimedSink::new(), 256, WriteData::Len(128), Cause::Host, ()).unwrap();
+        d.write_fresh(&mut Sink::untimed(), 256, WriteData::Len(128), Cause::Host, Tok::DONE).unwrap();
         assert_eq!(d.counts().get(Op::PcmWriteClean, Cause::Host).bytes, 128);
         assert!(d.life().host_until_worn.unwrap() > 0.0, "{kind:?}");
         assert!(!d.is_clean(256, 8) && d.is_clean(384, 8) && !d.is_clean(d.bytes(), 8));
-        assert!(d.refresh(&mut UntimedSink::new(), 64, Cause::Gc, ()).is_err(), "no unit starts there");
-        assert!(d.refresh(&mut UntimedSink::new(), d.bytes(), Cause::Gc, ()).is_err());
+        assert!(d.refresh(&mut Sink::untimed(), 64, Cause::Gc, Tok::DONE).is_err(), "no unit starts there");
+        assert!(d.refresh(&mut Sink::untimed(), d.bytes(), Cause::Gc, Tok::DONE).is_err());
     }
 }
 
 #[test]
 fn stripes_smaller_than_a_refresh_unit_are_not_refreshed() {
-    let made = |refresh: Option<u32>, kind| -> Leveled<(), NoStore> {
+    let made = |refresh: Option<u32>, kind| -> Leveled<NoStore> {
         let config = PcmConfig { refresh_bytes: refresh, ..pcm_config(24 << 10, 64) };
         Leveled::new(on(config, NoStore), small(kind)).unwrap()
     };
     let mut d = made(Some(512), LevelerKind::StartGap);
     assert_eq!(d.refresh_bytes(), None);
-    let refused = d.refresh(&mut UntimedSink::new(), 0, Cause::Gc, ()).unwrap_err().to_string();
+    let refused = d.refresh(&mut Sink::untimed(), 0, Cause::Gc, Tok::DONE).unwrap_err().to_string();
     assert!(refused.contains("smaller than a refresh unit"), "{refused}");
     assert!(d.is_clean(0, 512), "new cells take clean writes all the same");
     let mut passthrough = made(Some(512), LevelerKind::NoLeveling);
     assert_eq!(passthrough.refresh_bytes(), Some(512));
-    passthrough.refresh(&mut UntimedSink::new(), 512, Cause::Gc, ()).unwrap();
+    passthrough.refresh(&mut Sink::untimed(), 512, Cause::Gc, Tok::DONE).unwrap();
     let mut without = made(None, LevelerKind::StartGap);
     assert!(without.refresh_bytes().is_none() && !without.is_clean(0, 8) && !without.is_clean(0, 0));
-    without.write_fresh(&mut UntimedSink::new(), 0, WriteData::Len(64), Cause::Host, ()).unwrap();
+    without.write_fresh(&mut Sink::untimed(), 0, WriteData::Len(64), Cause::Host, Tok::DONE).unwrap();
     assert_eq!(without.counts().of(Op::PcmWrite).bytes, 64);
 }

@@ -46,7 +46,7 @@ pub(crate) fn damage(device: &TestDevice, seed: u64) -> Result<usize, String> {
     ImageBuilder::new(&run.graph, &stores, TearGranularity::default()).apply(&all, run.graph.len());
     stores[0].lock().commit();
     let right = device.recover(&stores[0], CrashKind::Process)?;
-    let d = device.open::<()>(&stores[0])?;
+    let d = device.open(&stores[0])?;
     let data = u64::from(d.shape().stripes()) * u64::from(d.shape().stripe_bytes);
     let end = d.pcm().bytes();
     drop(d);

@@ -1,12 +1,12 @@
 //! A small leveled PCM, and a client that writes to it.
 
 use super::oracle::{History, PartSpec};
-use frit_core::{Cause, CrashKind, Nanos, ReadTarget, Sink, Token, UntimedSink, WriteData};
+use frit_core::{Cause, CrashKind, Nanos, ReadTarget, Sink, Tok, WriteData};
 use frit_media::{AnyStore, Hardware, LatencyCurve, Pcm, PcmConfig, PcmGeometry, PcmTiming};
 use frit_torture::block::access_log::{AccessLog, AccessRecords};
 use frit_torture::block::graph::Graph;
 use frit_torture::block::medium::{SharedMedium, TortureMedium};
-use frit_torture::block::recording_sink::RecordingSink;
+use frit_torture::block::recording_sink::{recorded, recording_sink, start_recording};
 use frit_torture::block::target::MediumShape;
 use frit_wear::{Leveled, LevelerKind, WearConfig};
 use rand::rngs::SmallRng;
@@ -99,7 +99,7 @@ impl TestDevice {
         }
     }
 
-    pub(crate) fn open<T: Token>(&self, store: &SharedMedium) -> Result<Leveled<T, AnyStore>, String> {
+    pub(crate) fn open(&self, store: &SharedMedium) -> Result<Leveled<AnyStore>, String> {
         let config = self.pcm();
         let bytes = config.geometry.store_bytes();
         let volatile = store.lock().volatile;
@@ -121,10 +121,10 @@ impl TestDevice {
 
     /// Returns the contents after a recovery.
     pub(crate) fn recover(&self, store: &SharedMedium, stop: CrashKind) -> Result<Vec<u8>, String> {
-        let mut d = self.open::<()>(store)?;
-        d.recover(&mut UntimedSink::new(), stop).map_err(|e| e.to_string())?;
+        let mut d = self.open(store)?;
+        d.recover(&mut Sink::untimed(), stop).map_err(|e| e.to_string())?;
         let mut all = vec![0; d.bytes() as usize];
-        d.read(&mut UntimedSink::new(), 0, ReadTarget::Bytes(&mut all), Cause::Host, ())
+        d.read(&mut Sink::untimed(), 0, ReadTarget::Bytes(&mut all), Cause::Host, Tok::DONE)
             .map_err(|e| e.to_string())?;
         for (at, word) in (0u64..).step_by(8).zip(all.chunks_exact(8)) {
             if d.is_clean(at, 8) != (word == [0; 8]) {
@@ -138,7 +138,7 @@ impl TestDevice {
     pub(crate) fn record(&self, store: &SharedMedium, seed: u64) -> Result<Run, String> {
         let volatile = store.lock().volatile;
         let access_log = Arc::new(AccessLog::default());
-        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
+        let mut sink = recording_sink(access_log.clone(), None, 0..0);
         let mut d = self.open(store)?;
         let text = |e: frit_core::Error| e.to_string();
         d.format(&mut sink).map_err(text)?;
@@ -153,7 +153,7 @@ impl TestDevice {
             m.access_log = Some(access_log.clone());
         }
         client.history.settle();
-        sink.start_recording();
+        start_recording(&mut sink);
         let (mut ends, mut flushes) = (Vec::new(), Vec::new());
         for n in 0..REQUESTS {
             sink.begin();
@@ -170,7 +170,7 @@ impl TestDevice {
         drop(d);
         store.lock().access_log = None;
         let log = access_log.take();
-        let graph = Graph::new(&sink.finish(), log.clone(), &[self.shape()]);
+        let graph = Graph::new(&recorded(sink), log.clone(), &[self.shape()]);
         store.lock().undo();
         Ok(Run { graph, log, history: client.history, ends, flushes })
     }
@@ -178,20 +178,20 @@ impl TestDevice {
     /// Writes to a recovered device. The data must be readable, also after another recovery.
     pub(crate) fn alive(&self, store: &SharedMedium, before: &[u8], seed: u64) -> Result<(), String> {
         let text = |e: frit_core::Error| e.to_string();
-        let mut d = self.open::<()>(store)?;
-        d.recover(&mut UntimedSink::new(), CrashKind::Process).map_err(text)?;
+        let mut d = self.open(store)?;
+        d.recover(&mut Sink::untimed(), CrashKind::Process).map_err(text)?;
         let mut plain = before.to_vec();
         let mut rng = SmallRng::seed_from_u64(seed);
         for round in 0..80 {
             let len = rng.random_range(64..1200);
             let at = rng.random_range(0..plain.len() - len);
             let data: Vec<u8> = (0..len).map(|i| (i as u8) ^ round).collect();
-            d.write_fresh(&mut UntimedSink::new(), at as u64, WriteData::Bytes(&data), Cause::Host, ())
+            d.write_fresh(&mut Sink::untimed(), at as u64, WriteData::Bytes(&data), Cause::Host, Tok::DONE)
                 .map_err(text)?;
             plain[at..at + len].copy_from_slice(&data);
             if round % 4 == 0 {
                 let unit = at / REFRESH as usize * REFRESH as usize;
-                d.refresh(&mut UntimedSink::new(), unit as u64, Cause::Gc, ()).map_err(text)?;
+                d.refresh(&mut Sink::untimed(), unit as u64, Cause::Gc, Tok::DONE).map_err(text)?;
                 plain[unit..unit + REFRESH as usize].fill(0);
             }
         }
@@ -215,7 +215,7 @@ impl Client {
         Client { rng: SmallRng::seed_from_u64(seed), words: bytes / 8, history: History::new(bytes / 8) }
     }
 
-    fn request<S: Sink>(&mut self, d: &mut Leveled<S::Tok, AnyStore>, sink: &mut S) -> Result<(), String> {
+    fn request(&mut self, d: &mut Leveled<AnyStore>, sink: &mut Sink) -> Result<(), String> {
         let mut after = sink.start();
         let parts = [0, 1].map(|_| {
             // Two thirds of the writes go to a small range. One part in four is a refresh.

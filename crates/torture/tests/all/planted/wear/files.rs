@@ -1,7 +1,7 @@
 //! Crashes and power losses, over a file behind a page cache.
 
 use super::device::{Run, TestDevice};
-use frit_core::{CrashKind, UntimedSink};
+use frit_core::{CrashKind, Sink};
 use frit_torture::block::access_log::AccessLog;
 use frit_torture::block::medium::SharedMedium;
 use frit_torture::block::page_cache::{FileImages, FileStop, WritebackOutcome, choose_stops};
@@ -60,8 +60,8 @@ fn nested(device: &TestDevice, store: &SharedMedium, cut: FileStop) -> Result<()
         m.access_log = Some(Arc::new(AccessLog::default()));
     }
     let access_log = copy.lock().access_log.clone().expect("it was set");
-    let mut d = device.open::<()>(&copy)?;
-    d.recover(&mut UntimedSink::new(), cut.stop).map_err(|e| e.to_string())?;
+    let mut d = device.open(&copy)?;
+    d.recover(&mut Sink::untimed(), cut.stop).map_err(|e| e.to_string())?;
     drop(d);
     {
         let mut m = copy.lock();
