@@ -43,6 +43,8 @@ pub enum Status {
     Program = 15,
     /// The results of other instructions occupy the memory of the engine.
     Busy = 16,
+    /// This build of the engine has no such instruction.
+    Unsupported = 17,
 }
 
 /// Reason why an instruction has no results.

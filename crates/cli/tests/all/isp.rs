@@ -119,6 +119,7 @@ fn command_files_can_be_added_later() {
 }
 
 /// Module that emits its argument, and a letter for the length of each piece.
+#[cfg(feature = "programs")]
 const MODULE: &str = r#"(module
     (import "frit" "emit" (func $emit (param i32 i32) (result i32)))
     (memory (export "memory") 2)
@@ -128,6 +129,7 @@ const MODULE: &str = r#"(module
         (i32.store8 (i32.const 0) (i32.add (i32.const 97) (local.get $len)))
         (call $emit (i32.const 0) (i32.const 1))))"#;
 
+#[cfg(feature = "programs")]
 #[test]
 fn a_program_processes_a_file_in_an_image() {
     let place = tempfile::tempdir().unwrap();
@@ -212,6 +214,7 @@ fn all_files_with_the_name_of_command_files_are_listed() {
     refused(&["isp", "enable", &path], "`.isp`: /.isp, /logs/.isp. Mount");
 }
 
+#[cfg(feature = "programs")]
 #[test]
 fn an_image_is_locked_while_the_engine_uses_it() {
     let place = tempfile::tempdir().unwrap();
@@ -341,6 +344,7 @@ fn a_mounted_file_is_queried_by_its_path() {
     assert!(good(&["isp", "registers", &image]).contains("error 3000"), "they stay until the next mount");
 }
 
+#[cfg(feature = "programs")]
 #[test]
 fn a_killed_program_does_not_hold_up_an_unmount() {
     let place = in_memory();

@@ -105,6 +105,7 @@ impl Control {
 
     /// Waits for foreground requests. It fails only if the instruction is cancelled, and so also serves
     /// results that are needed when no more bytes are.
+    #[cfg(feature = "programs")]
     pub(crate) fn check_cancelled(&self) -> Result<(), Failure> {
         self.pass(&|| self.ticket.is_cancelled())
     }
@@ -119,6 +120,7 @@ impl Control {
     }
 
     /// Counts the time of a processor that another thread than those of the pool has used for the instruction.
+    #[cfg(feature = "programs")]
     pub(crate) fn count_other_cpu(&self, ns: u64) {
         self.share.usage.add(ns);
         self.count_cpu(ns);

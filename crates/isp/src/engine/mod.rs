@@ -12,7 +12,9 @@ mod ticket;
 mod turns;
 mod user;
 
-pub(crate) use control::{Control, cpu_ns};
+pub(crate) use control::Control;
+#[cfg(feature = "programs")]
+pub(crate) use control::cpu_ns;
 #[cfg(test)]
 pub(crate) use memory::Memory as TestMemory;
 pub(crate) use memory::{Account, Charge, make_room};

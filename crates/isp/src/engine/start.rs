@@ -44,6 +44,7 @@ pub(super) fn begin(engine: &Engine, control: Arc<Control>, request: Request) {
 pub(crate) struct Start {
     pool: Arc<Pool>,
     options: Arc<EngineOptions>,
+    #[cfg_attr(not(feature = "programs"), expect(dead_code, reason = "programs are refused"))]
     programs: Arc<Programs>,
     pub(crate) control: Arc<Control>,
     pub(crate) request: Request,
@@ -53,6 +54,7 @@ pub(crate) struct Start {
 
 impl Start {
     /// Compiled programs of the engine.
+    #[cfg(feature = "programs")]
     pub(crate) fn programs(&self) -> Arc<Programs> {
         Arc::clone(&self.programs)
     }

@@ -1,7 +1,6 @@
-//! Limits of programs: those of an engine, and what an instruction has used of its own.
+//! Limits of programs: those of an engine, and those of an instruction.
 
-use crate::outcome::{Failure, Status};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::outcome::Failure;
 use std::time::Duration;
 
 /// Largest limit of fuel: the counter of wasmtime has a sign.
@@ -39,6 +38,7 @@ impl Default for ProgramLimits {
 
 /// Limits of one instruction.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "programs"), expect(dead_code, reason = "programs are refused"))]
 pub(crate) struct Grant {
     pub(crate) memory_bytes: usize,
     pub(crate) fuel: Option<u64>,
@@ -71,66 +71,5 @@ impl ProgramLimits {
             fuel: fuel.or(self.fuel_required.then_some(self.fuel_max)),
             time_ns: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
         })
-    }
-}
-
-/// Fuel and processor time that all instances of an instruction share.
-pub(crate) struct Budget {
-    grant: Grant,
-    fuel_used: AtomicU64,
-    time_used_ns: AtomicU64,
-}
-
-impl Budget {
-    pub(crate) fn new(grant: Grant) -> Self {
-        Self { grant, fuel_used: AtomicU64::new(0), time_used_ns: AtomicU64::new(0) }
-    }
-
-    pub(crate) fn grant(&self) -> &Grant {
-        &self.grant
-    }
-
-    /// Fuel that all instances have used.
-    pub(crate) fn fuel_used(&self) -> Option<u64> {
-        self.grant.fuel.map(|_| self.fuel_used.load(Ordering::Relaxed))
-    }
-
-    /// Fuel that is left, if it is limited.
-    pub(super) fn fuel_left(&self) -> Option<u64> {
-        self.grant.fuel.map(|limit| limit.saturating_sub(self.fuel_used.load(Ordering::Relaxed)))
-    }
-
-    /// Adds fuel that was used.
-    pub(super) fn use_fuel(&self, used: u64) -> Result<(), Failure> {
-        let before = self.fuel_used.fetch_add(used, Ordering::Relaxed);
-        match self.grant.fuel {
-            Some(limit) if before.saturating_add(used) > limit => Err(self.out_of_fuel()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Adds processor time that was used.
-    pub(super) fn use_time(&self, used_ns: u64) -> Result<(), Failure> {
-        let before = self.time_used_ns.fetch_add(used_ns, Ordering::Relaxed);
-        if before.saturating_add(used_ns) <= self.grant.time_ns {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Status::OutOfTime,
-            format!(
-                "the program used more than its {} ms of processor time; raise \"time_ms\" if it does not loop",
-                self.grant.time_ns / 1_000_000
-            ),
-        ))
-    }
-
-    pub(super) fn out_of_fuel(&self) -> Failure {
-        Failure::new(
-            Status::OutOfFuel,
-            format!(
-                "the program used more than its {} units of fuel; raise \"fuel\" if it does not loop",
-                self.grant.fuel.unwrap_or(0)
-            ),
-        )
     }
 }

@@ -11,11 +11,16 @@ mod foreign;
 mod lines;
 mod page;
 mod parsers;
+#[cfg(feature = "programs")]
 mod programs;
 mod records;
 mod sums;
 mod support;
 mod threads;
+// Programs are its endless instructions.
+#[cfg(feature = "programs")]
 mod users;
 mod values;
+#[cfg(not(feature = "programs"))]
+mod without_programs;
 mod words;

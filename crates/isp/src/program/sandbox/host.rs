@@ -1,7 +1,7 @@
 //! Side of the engine: the functions that a program calls, and the limits that it meets.
 
 use super::abi::{self, IMPORT_MODULE};
-use super::limits::Budget;
+use super::budget::Budget;
 use crate::engine::{Account, Charge, Control, cpu_ns, make_room};
 use crate::outcome::{Failure, Status};
 use crate::source::Source;
