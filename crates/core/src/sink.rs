@@ -58,25 +58,41 @@ impl Tok {
 /// Tokens by index, all of them done at first. A table of which none was ever set to another token, as
 /// without time, takes no memory.
 #[derive(Clone, Default, Debug)]
-pub struct TokTable(Vec<Tok>);
+pub struct TokTable {
+    len: usize,
+    toks: Vec<Tok>,
+}
 
 impl TokTable {
+    /// Creates a table of `len` tokens.
+    #[must_use]
+    pub fn new(len: usize) -> TokTable {
+        TokTable { len, toks: Vec::new() }
+    }
+
     /// Returns a token.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Tok {
-        self.0.get(index).copied().unwrap_or_default()
+        debug_assert!(index < self.len, "token {index} of {}", self.len);
+        self.toks.get(index).copied().unwrap_or_default()
     }
 
-    /// Replaces a token. The table is for at least `len` tokens.
+    /// Replaces a token.
     #[inline]
-    pub fn set(&mut self, index: usize, tok: Tok, len: usize) {
-        if let Some(place) = self.0.get_mut(index) {
+    pub fn set(&mut self, index: usize, tok: Tok) {
+        debug_assert!(index < self.len, "token {index} of {}", self.len);
+        if let Some(place) = self.toks.get_mut(index) {
             *place = tok;
         } else if tok != Tok::DONE {
-            self.0.resize(len.max(index + 1), Tok::DONE);
-            self.0[index] = tok;
+            self.toks = vec![Tok::DONE; self.len];
+            self.toks[index] = tok;
         }
+    }
+
+    /// Replaces all tokens.
+    pub fn fill(&mut self, tok: Tok) {
+        self.toks = if tok == Tok::DONE { Vec::new() } else { vec![tok; self.len] };
     }
 }
 
@@ -185,6 +201,12 @@ pub trait Engine: Any + Send {
     /// Returns a token that is done when both are done.
     fn join(&mut self, a: Tok, b: Tok) -> Tok;
 
+    /// Returns `true` if the engine decides what acknowledgements wait for ([`Engine::ack`]), as one with a
+    /// planted bug does. The sink asks once, at its creation.
+    fn decides_acks(&self) -> bool {
+        false
+    }
+
     /// Returns what an acknowledgement that waits for `ack` waits for if it also has to wait for `tok`.
     fn ack(&mut self, ack: Tok, tok: Tok) -> Tok {
         self.join(ack, tok)
@@ -288,6 +310,8 @@ pub struct Sink {
     scope: RequestScope,
     delay: Nanos,
     units: UnitTimes,
+    /// [`Engine::decides_acks`].
+    decides_acks: bool,
     engine: Option<Box<dyn Engine>>,
     observer: Option<Box<dyn CommandObserver>>,
 }
@@ -315,6 +339,7 @@ impl Sink {
         Sink {
             now: engine.now(),
             units: engine.unit_times(),
+            decides_acks: engine.decides_acks(),
             engine: Some(Box::new(engine)),
             ..Sink::default()
         }
@@ -345,7 +370,7 @@ impl Sink {
         engine.downcast_mut()
     }
 
-    /// Returns the engine, if it has this type, and the observer.
+    /// Returns the engine, if it has this type.
     #[must_use]
     pub fn into_engine<E: Engine>(self) -> Option<E> {
         let engine: Box<dyn Any> = self.engine?;
@@ -510,9 +535,10 @@ impl Sink {
     /// Makes the acknowledgement of the current request wait for `tok`.
     #[inline]
     pub fn ack(&mut self, tok: Tok) {
-        if let Some(engine) = &mut self.engine {
-            self.scope.ack = engine.ack(self.scope.ack, tok);
-        }
+        self.scope.ack = match &mut self.engine {
+            Some(engine) if self.decides_acks => engine.ack(self.scope.ack, tok),
+            _ => self.join(self.scope.ack, tok),
+        };
     }
 
     /// Returns the tokens of the current request.
@@ -583,5 +609,54 @@ impl Sink {
         let done = engine.next_done(limit);
         self.now = engine.now();
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_done_tokens_takes_no_memory() {
+        let mut table = TokTable::new(3);
+        table.set(1, Tok::DONE);
+        assert!(table.toks.is_empty());
+        table.set(2, Tok::new(7));
+        assert_eq!([0, 1, 2].map(|i| table.get(i)), [Tok::DONE, Tok::DONE, Tok::new(7)]);
+        table.fill(Tok::new(9));
+        table.set(0, Tok::DONE);
+        assert_eq!([0, 1, 2].map(|i| table.get(i)), [Tok::DONE, Tok::new(9), Tok::new(9)]);
+        table.fill(Tok::DONE);
+        assert_eq!((table.get(2), table.toks.len()), (Tok::DONE, 0));
+    }
+
+    #[test]
+    fn a_table_of_times_answers_or_asks() {
+        let times = UnitTimes::new(2);
+        let sink = times.share();
+        let idle = |now| sink.is_idle(UnitId(1), Nanos(now));
+        assert_eq!(idle(0), None);
+        times.free_from(UnitId(1), Nanos(5));
+        assert_eq!((idle(4), idle(5)), (Some(false), Some(true)));
+        let copy = times.clone();
+        times.busy(UnitId(1));
+        assert_eq!((idle(u64::MAX - 2), copy.is_idle(UnitId(1), Nanos(5))), (Some(false), Some(true)));
+        assert_eq!(sink.is_idle(UnitId(2), Nanos(0)), None, "a unit that the table does not have");
+    }
+
+    #[test]
+    fn without_time_delays_beside_each_other_count_once() {
+        let mut sink = Sink::untimed();
+        let outer = sink.begin_delayed();
+        assert_eq!(sink.end_delayed(outer, Tok::DONE, Nanos(5)), Tok::DONE);
+        let outer = sink.begin_delayed();
+        sink.end_delayed(outer, Tok::DONE, Nanos(3));
+        assert_eq!((sink.take_delay(), sink.take_delay()), (Nanos(5), Nanos::ZERO));
+        let outer = sink.begin_delayed();
+        let inner = sink.begin_delayed();
+        sink.end_delayed(inner, Tok::DONE, Nanos(3));
+        sink.end_delayed(outer, Tok::DONE, Nanos(4));
+        assert_eq!(sink.take_delay(), Nanos(7), "a delay around another one adds to it");
+        assert_eq!((sink.time_or_watch(Tok::DONE, 1), sink.next_done(Nanos::MAX)), (Some(Nanos::ZERO), None));
     }
 }

@@ -239,6 +239,7 @@ impl Engine for Recorder {
     }
 
     fn begin(&mut self) {
+        debug_assert!(!self.open, "a request begins before the end of the one before");
         self.open = true;
         self.below.begin();
     }

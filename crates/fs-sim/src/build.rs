@@ -30,7 +30,7 @@ const TRANSFER_MAX: u64 = 1 << 32;
 /// A device of the host that is busy for a time and stores nothing: a link, copying, software. The
 /// engine treats it as volatile memory, so its commands are not durable.
 #[derive(Debug)]
-pub(crate) struct HostDevice(Dram<NoStore>);
+pub(crate) struct HostDevice(Dram);
 
 impl HostDevice {
     fn new(name: &str, timing: DramTiming, hw: &mut Hardware) -> Result<Self> {
@@ -70,7 +70,7 @@ impl HostDevice {
 /// The engine of in-storage processing: a unit for each channel of the memory, which is busy for the
 /// bytes that it processes.
 #[derive(Debug)]
-pub(crate) struct EngineUnits(Dram<NoStore>);
+pub(crate) struct EngineUnits(Dram);
 
 impl EngineUnits {
     fn new(units: u32, timing: DramTiming, hw: &mut Hardware) -> Result<Self> {
@@ -123,7 +123,7 @@ pub struct Devices {
     /// `true` if the file system has checksums of contents ([`frit_fs::FormatOptions::sums`]), which
     /// changes its layout.
     pub sums: bool,
-    pub(crate) pcm: Pcm<MemoryStore>,
+    pub(crate) pcm: Pcm,
     pub(crate) link: Option<HostDevice>,
     pub(crate) copies: Option<HostDevice>,
     pub(crate) calls: Option<HostDevice>,

@@ -3,7 +3,6 @@
 use crate::tokens::join_into;
 use frit_core::planted::{PlantedBug, is_planted};
 use frit_core::{Sink, Tok};
-use frit_media::Store;
 use frit_wear::Leveled;
 
 /// State of the fences of a layer.
@@ -35,19 +34,14 @@ impl Fences {
     /// Fences the writes that are not fenced yet. Returns the completion, or `None` if there are
     /// none. `bug` is the planted bug that issues no fence.
     #[inline]
-    pub(crate) fn close<P: Store>(
-        &mut self,
-        pcm: &mut Leveled<P>,
-        sink: &mut Sink,
-        bug: impl PlantedBug,
-    ) -> Option<Tok> {
+    pub(crate) fn close(&mut self, pcm: &mut Leveled, sink: &mut Sink, bug: impl PlantedBug) -> Option<Tok> {
         let open = self.open.take()?;
         Some(if is_planted(bug) { open } else { self.after(pcm, sink, open) })
     }
 
     /// Issues a fence after a token, and returns its completion.
     #[inline]
-    pub(crate) fn after<P: Store>(&mut self, pcm: &mut Leveled<P>, sink: &mut Sink, tok: Tok) -> Tok {
+    pub(crate) fn after(&mut self, pcm: &mut Leveled, sink: &mut Sink, tok: Tok) -> Tok {
         let done = pcm.fence(sink, tok);
         self.done = sink.join(self.done, done);
         done

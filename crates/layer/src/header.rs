@@ -6,9 +6,7 @@
 //! ```
 
 use crate::fences::Fences;
-use crate::payload::source_of;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Tok};
-use frit_media::Store;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Tok, WriteData};
 use frit_media::checksum::crc32c;
 use frit_wear::Leveled;
 
@@ -75,7 +73,7 @@ impl LayerHeader {
     }
 
     /// Reads the header from PCM.
-    pub(crate) fn read<P: Store>(pcm: &Leveled<P>) -> Result<LayerHeader> {
+    pub(crate) fn read(pcm: &Leveled) -> Result<LayerHeader> {
         let mut head = [0; HEAD_BYTES];
         pcm.peek(0, &mut head)?;
         Ok(LayerHeader(head))
@@ -103,14 +101,9 @@ impl LayerHeader {
 
     /// Formats the PCM and writes the header. Returns the completion after which it is durable, for
     /// which the current request waits.
-    pub(crate) fn write<P: Store>(
-        &self,
-        pcm: &mut Leveled<P>,
-        fences: &mut Fences,
-        sink: &mut Sink,
-    ) -> Result<Tok> {
+    pub(crate) fn write(&self, pcm: &mut Leveled, fences: &mut Fences, sink: &mut Sink) -> Result<Tok> {
         let after = pcm.format(sink)?;
-        let tok = pcm.write(sink, 0, source_of::<P>(&self.0), Cause::Meta, after)?;
+        let tok = pcm.write(sink, 0, WriteData::Bytes(&self.0), Cause::Meta, after)?;
         let done = fences.after(pcm, sink, tok);
         sink.ack(done);
         Ok(done)
@@ -119,8 +112,8 @@ impl LayerHeader {
     /// Sets the header and its state without commands if no header was ever written: a simulation
     /// with data starts without a format, but can be halted and booted too. Returns `true` if it
     /// was set. Without bytes there is no header.
-    pub(crate) fn preset_if_blank<P: Store>(&self, pcm: &mut Leveled<P>) -> Result<bool> {
-        if !P::STORES_BYTES || !LayerHeader::read(pcm)?.is_blank() {
+    pub(crate) fn preset_if_blank(&self, pcm: &mut Leveled) -> Result<bool> {
+        if !pcm.stores_bytes() || !LayerHeader::read(pcm)?.is_blank() {
             return Ok(false);
         }
         pcm.preset_format()?;
@@ -134,9 +127,9 @@ impl LayerHeader {
     /// # Errors
     /// `Corrupt` if the PCM has another header. `other` describes a header of the same kind of
     /// layer; `none` is the description if there is no such header.
-    pub(crate) fn usage_state<P: Store>(
+    pub(crate) fn usage_state(
         &self,
-        pcm: &Leveled<P>,
+        pcm: &Leveled,
         other: impl FnOnce(&LayerHeader) -> String,
         none: &str,
     ) -> Result<UsageState> {
@@ -151,22 +144,22 @@ impl LayerHeader {
 
 /// Writes the state after `after`. Returns the completion after which it is durable, for which the
 /// current request waits.
-pub(crate) fn write_state<P: Store>(
-    pcm: &mut Leveled<P>,
+pub(crate) fn write_state(
+    pcm: &mut Leveled,
     fences: &mut Fences,
     sink: &mut Sink,
     state: UsageState,
     after: Tok,
 ) -> Result<Tok> {
     let word = (state as u64).to_le_bytes();
-    let tok = pcm.write(sink, STATE_AT, source_of::<P>(&word), Cause::Meta, after)?;
+    let tok = pcm.write(sink, STATE_AT, WriteData::Bytes(&word), Cause::Meta, after)?;
     let done = fences.after(pcm, sink, tok);
     sink.ack(done);
     Ok(done)
 }
 
 /// Reads the state.
-fn state<P: Store>(pcm: &Leveled<P>) -> Result<UsageState> {
+fn state(pcm: &Leveled) -> Result<UsageState> {
     let mut state = [0; 8];
     pcm.peek(STATE_AT, &mut state)?;
     let state = u64::from_le_bytes(state);

@@ -16,7 +16,6 @@ use crate::numbers::RecordSlot;
 use crate::record::{Record, RecordAddr};
 use frit_core::convert::{low_u8, low_u32};
 use frit_core::{Cause, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 use frit_media::checksum::crc32c;
 use frit_wear::Leveled;
 
@@ -119,7 +118,7 @@ impl RecordSummary {
     }
 
     /// Reads the summary. Returns `None` if it is damaged or was never written.
-    pub(crate) fn read<P: Store>(pcm: &Leveled<P>) -> Result<Option<RecordSummary>> {
+    pub(crate) fn read(pcm: &Leveled) -> Result<Option<RecordSummary>> {
         let mut b = [0; SUMMARY_BYTES];
         pcm.peek(SUMMARY_AT, &mut b)?;
         let number = |at: usize| b[at..at + 8].iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
@@ -130,7 +129,7 @@ impl RecordSummary {
     }
 
     /// Writes the summary. The caller must fence it.
-    pub(crate) fn put<P: Store>(&self, pcm: &mut Leveled<P>, sink: &mut Sink, after: Tok) -> Result<Tok> {
+    pub(crate) fn put(&self, pcm: &mut Leveled, sink: &mut Sink, after: Tok) -> Result<Tok> {
         pcm.write(sink, SUMMARY_AT, WriteData::Bytes(&self.bytes()), Cause::Meta, after)
     }
 }
@@ -151,8 +150,8 @@ pub(crate) struct RecordTerms {
 ///
 /// # Errors
 /// Returns the errors of the store.
-pub(crate) fn damaged_records<P: Store>(
-    pcm: &Leveled<P>,
+pub(crate) fn damaged_records(
+    pcm: &Leveled,
     all: &[RecordSlot],
     terms: RecordTerms,
     address: impl Fn(RecordAddr) -> u64,

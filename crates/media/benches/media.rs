@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use frit_core::{BlockId, Cause, Ppn, ReadTarget, Sink, Tok, WriteData};
-use frit_media::{Hardware, MediumConfig, MediumSpec, MemoryStore, Nand, NoStore, Pcm, Spare, Store};
+use frit_media::{AnyStore, Hardware, MediumConfig, MediumSpec, MemoryStore, Nand, NoStore, Pcm, Spare};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
@@ -24,12 +24,13 @@ fn time(name: &str, n: u64, mut f: impl FnMut()) {
     println!("{name:<44} {best:>8.2} ns a command");
 }
 
-fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks: u32) {
+fn nand(profile: &str, what: &str, store: impl Fn(u64) -> AnyStore, blocks: u32) {
     let MediumSpec::Nand(config) = spec(profile) else { return };
     let g = config.geometry;
     let mut nand = Nand::new(config, store(g.store_bytes()), &mut Hardware::new()).unwrap();
     let page = vec![0x5A; g.page_bytes as usize];
-    let source = if St::STORES_BYTES { WriteData::Bytes(&page) } else { WriteData::Len(g.page_bytes) };
+    let bytes = nand.stores_bytes();
+    let source = if bytes { WriteData::Bytes(&page) } else { WriteData::Len(g.page_bytes) };
     let pages = u64::from(blocks) * u64::from(g.pages_per_block);
     // Takes the blocks from all units in turn, as striping does.
     let block = |i: u32| BlockId(g.first_block(i % g.units()).0 + i / g.units());
@@ -62,8 +63,7 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let n = ((at >> 33) % pages) as u32;
             let ppn: Ppn = g.ppn(block(n / g.pages_per_block), n % g.pages_per_block);
-            let into =
-                if St::STORES_BYTES { ReadTarget::Bytes(&mut out) } else { ReadTarget::Len(g.page_bytes) };
+            let into = if bytes { ReadTarget::Bytes(&mut out) } else { ReadTarget::Len(g.page_bytes) };
             nand.read(&mut Sink::untimed(), ppn, 0, into, Cause::Host, Tok::DONE).unwrap();
         }
     });
@@ -115,9 +115,9 @@ fn fresh(profile: &str, len: u32) {
 }
 
 fn main() {
-    nand("slc-k9-2016", "no bytes", |_| NoStore, 65_536);
-    nand("tlc-2020", "no bytes", |_| NoStore, 4_096);
-    nand("slc-k9-2016", "in memory", MemoryStore::new, 2_048);
+    nand("slc-k9-2016", "no bytes", |_| NoStore.into(), 65_536);
+    nand("tlc-2020", "no bytes", |_| NoStore.into(), 4_096);
+    nand("slc-k9-2016", "in memory", |len| MemoryStore::new(len).into(), 2_048);
     pcm("pcm-p8p-2016", 512);
     pcm("pcm-p8p-2016", 2048);
     pcm("bnvm-pcm-2019", 4096);

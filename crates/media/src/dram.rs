@@ -1,7 +1,7 @@
 //! Timed, volatile DRAM buffer.
 
 use crate::stripe::Stripe;
-use crate::{Device, DramTiming, Hardware, Store, TimingModel};
+use crate::{AnyStore, Device, DramTiming, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
     Cause, Cmd, Counts, Error, MediumKind, Op, ReadTarget, Result, Sink, Tok, UnitId, WriteData,
@@ -43,22 +43,37 @@ impl DramConfig {
 
 /// A DRAM buffer that keeps its bytes in a store.
 #[derive(Debug)]
-pub struct Dram<St> {
+pub struct Dram {
     config: DramConfig,
     stripe: Stripe,
     first_unit: UnitId,
     counts: Counts,
-    store: St,
+    store: AnyStore,
 }
 
-impl<St: Store> Dram<St> {
+impl Dram {
+    /// Returns `true` if the store keeps the bytes that are written.
+    #[inline]
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        self.store.stores_bytes()
+    }
+
     /// Creates a buffer on `store` and registers its channels with `hw`.
     ///
     /// # Errors
     /// An impossible geometry, a store that is too small, or more units than a stack can have.
-    pub fn new(config: DramConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
+    pub fn new(
+        config: DramConfig,
+        store: impl Into<AnyStore>,
+        hw: &mut Hardware,
+    ) -> std::result::Result<Self, String> {
+        Self::on(config, store.into(), hw)
+    }
+
+    fn on(config: DramConfig, store: AnyStore, hw: &mut Hardware) -> std::result::Result<Self, String> {
         config.check().map_err(|e| e.to_string())?;
-        if St::STORES_BYTES && store.len() < config.bytes {
+        if store.stores_bytes() && store.len() < config.bytes {
             return Err(format!(
                 "the store of DRAM '{}' has {} bytes and needs {}",
                 config.name,
@@ -166,7 +181,7 @@ impl<St: Store> Dram<St> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut part = ZEROS;
         let mut at = 0;
-        while St::STORES_BYTES && at < self.config.bytes {
+        while self.stores_bytes() && at < self.config.bytes {
             let n = (self.config.bytes - at).min(4096) as usize;
             self.store.read(at, &mut part[..n])?;
             // Parts that are already zero are not written, so that a sparse store stays sparse.

@@ -1,7 +1,7 @@
 //! The header that a device keeps in its store. It identifies the device, so that the store of
 //! another device is refused.
 
-use crate::Store;
+use crate::{AnyStore, Store};
 
 /// Size of a header in bytes. Its layout is: magic (offset 0, 8 bytes), description of the device
 /// (8, 40 bytes), serial number (48, 8 bytes, little endian), zeros (56, 4 bytes), CRC32C over the
@@ -27,8 +27,8 @@ pub(crate) fn finish_header(mut header: HeaderBytes, serial: u64) -> HeaderBytes
 ///
 /// # Errors
 /// A message for a damaged header, another kind of device, another geometry, or another device.
-pub(crate) fn verify_header<St: Store>(
-    store: &St,
+pub(crate) fn verify_header(
+    store: &AnyStore,
     at: u64,
     expected: HeaderBytes,
     serial: u64,

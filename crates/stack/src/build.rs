@@ -7,7 +7,7 @@ use crate::layers::{
 use crate::media::{StackMedium, param_problem};
 use crate::objects;
 use crate::stack::{Below, Layer, Stack};
-use crate::stores::{Bytes, NoStores, Stores};
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_compose::compress::Compress;
 use frit_compose::concat::Concat;
@@ -24,9 +24,7 @@ use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
 use frit_core::{BlockDevice, Error, NamelessDevice, SECTOR_BYTES, StackDevice};
 use frit_layer::FlashcacheConfig;
 use frit_media::checksum::digest;
-use frit_media::{
-    DramConfig, Hardware, MediumSpec, NandConfig, NandGeometry, ObjectConfig, PcmConfig, Store,
-};
+use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, NandGeometry, ObjectConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
 pub struct BuiltStack {
@@ -52,17 +50,10 @@ impl Stack {
     /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
     /// used.
     pub fn build(&self, bytes: &Bytes) -> Result<BuiltStack> {
-        match bytes {
-            Bytes::None => self.build_on(&NoStores),
-            _ => self.build_on(bytes),
-        }
-    }
-
-    fn build_on<B: Stores>(&self, stores: &B) -> Result<BuiltStack> {
         let mut hardware = Hardware::new();
         let mut builder = Builder { stack: self, records: Vec::new() };
         let mut top = builder
-            .build_layer(0, stores, &mut hardware)
+            .build_layer(0, bytes, &mut hardware)
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         self.check_namespaces(&top.info()).map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         top.serve_clients();
@@ -78,7 +69,7 @@ impl Stack {
     pub fn layer_bytes(&self, index: usize) -> Result<u64> {
         let mut builder = Builder { stack: self, records: Vec::new() };
         let mut built = builder
-            .build_layer(index, &NoStores, &mut Hardware::new())
+            .build_layer(index, &Bytes::None, &mut Hardware::new())
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         let contents = |device: &mut dyn NamelessDevice| {
             u64::from(device.space().capacity) * u64::from(device.block_bytes())
@@ -110,10 +101,10 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Builds a layer over what is below it. A medium is registered with the hardware when it is
     /// built, so the lowest come first.
-    fn build_layer<B: Stores>(
+    fn build_layer(
         &mut self,
         index: usize,
-        stores: &B,
+        stores: &Bytes,
         hardware: &mut Hardware,
     ) -> std::result::Result<Box<dyn StackDevice>, Box<Problem>> {
         let (stack, layer) = (self.stack, &self.stack.layers[index]);
@@ -181,28 +172,28 @@ impl Builder<'_> {
     }
 
     /// Builds a layer of the kind flashcache over its two devices.
-    fn build_flashcache<B: Stores>(
+    fn build_flashcache(
         &mut self,
         layer: &Layer,
         config: &FlashcacheConfig,
-        stores: &B,
+        stores: &Bytes,
         hardware: &mut Hardware,
     ) -> std::result::Result<Box<dyn StackDevice>, Box<Problem>> {
         let ssd = self.devices(layer, "ssd", stores, hardware)?.pop();
         let disk = self.devices(layer, "disk", stores, hardware)?.pop();
         let built = require_medium("ssd", ssd).and_then(|ssd| {
             let disk = require_medium("disk", disk)?;
-            flashcache::build(config.clone(), ssd, disk, <B::Store as Store>::STORES_BYTES)
+            flashcache::build(config.clone(), ssd, disk, stores.are_stored())
         });
         built.map_err(|e| Box::new(self.stack.locate(layer, e)))
     }
 
     /// Builds the devices in a role of a layer.
-    fn devices<B: Stores>(
+    fn devices(
         &mut self,
         layer: &Layer,
         role: &str,
-        stores: &B,
+        stores: &Bytes,
         hardware: &mut Hardware,
     ) -> std::result::Result<Vec<Box<dyn BlockDevice>>, Box<Problem>> {
         let stack = self.stack;
@@ -214,7 +205,7 @@ impl Builder<'_> {
                     // A stack file of 1 MiB cannot have more layers.
                     let number = u16::try_from(i).unwrap_or(u16::MAX);
                     let mut layer = NestedLayer::new(&stack.layers[i].name, number, built);
-                    if !<B::Store as Store>::STORES_BYTES {
+                    if !stores.are_stored() {
                         layer = layer.without_bytes();
                     }
                     Ok(Box::new(layer) as Box<dyn BlockDevice>)

@@ -1,20 +1,19 @@
 //! Object stores of a stack.
 
 use crate::stack::Stack;
-use crate::stores::{Bytes, NoStores, Stores};
+use crate::stores::Bytes;
 use frit_core::{Error, ObjectDevice, Result};
 use frit_media::{Hardware, MediumSpec, ObjectConfig, ObjectMedium};
 
 /// Opens an object store as the device below a layer.
-pub(crate) fn open<B: Stores>(
+pub(crate) fn open(
     mut config: ObjectConfig,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn ObjectDevice>> {
     config.serial = stores.serial(&config.name);
     let backing = stores.open_objects(&config)?;
-    let medium =
-        ObjectMedium::<B::Store>::new(config, backing, hardware).map_err(|what| Error::Medium { what })?;
+    let medium = ObjectMedium::new(config, backing, hardware).map_err(|what| Error::Medium { what })?;
     Ok(Box::new(medium))
 }
 
@@ -33,10 +32,7 @@ impl Stack {
             return Err(Error::param("medium", name, "is not the name of an object store of the stack"));
         };
         let mut hardware = Hardware::new();
-        let device = match bytes {
-            Bytes::None => open(config, &NoStores, &mut hardware)?,
-            _ => open(config, bytes, &mut hardware)?,
-        };
+        let device = open(config, bytes, &mut hardware)?;
         Ok((device, hardware))
     }
 }

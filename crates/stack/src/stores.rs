@@ -2,7 +2,7 @@
 
 use frit_core::Error;
 use frit_media::object::{ObjectBacking, RemoteObjects};
-use frit_media::{AnyStore, FileStore, MemoryStore, NoStore, ObjectConfig, Store};
+use frit_media::{AnyStore, FileStore, MemoryStore, NoStore, ObjectConfig};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -79,49 +79,15 @@ impl Bytes {
     }
 }
 
-/// The stores of a stack's media, as a type: the layers are compiled once for each implementation.
-pub(crate) trait Stores {
-    /// Store of one medium.
-    type Store: Store + Send + 'static;
+/// The stores of a stack's media.
+impl Bytes {
+    /// Returns `true` if media keep the bytes that are written.
+    pub(crate) fn are_stored(&self) -> bool {
+        !matches!(self, Bytes::None)
+    }
 
     /// Returns the serial number of a medium, or 0 if the media have no owner.
-    fn serial(&self, name: &str) -> u64;
-
-    /// Opens the store of a medium, given its name and its size in bytes.
-    fn open(&self, name: &str, len: u64) -> frit_core::Result<Self::Store>;
-
-    /// Opens a store whose contents do not outlive the process.
-    fn open_volatile(&self, len: u64) -> Self::Store;
-
-    /// Opens the place of the objects of an object store.
-    fn open_objects(&self, config: &ObjectConfig) -> frit_core::Result<ObjectBacking<Self::Store>> {
-        self.open(&config.name, config.store_bytes()).map(ObjectBacking::Flat)
-    }
-}
-
-/// Media without bytes.
-pub(crate) struct NoStores;
-
-impl Stores for NoStores {
-    type Store = NoStore;
-
-    fn serial(&self, _: &str) -> u64 {
-        0
-    }
-
-    fn open(&self, _: &str, _: u64) -> frit_core::Result<NoStore> {
-        Ok(NoStore)
-    }
-
-    fn open_volatile(&self, _: u64) -> NoStore {
-        NoStore
-    }
-}
-
-impl Stores for Bytes {
-    type Store = AnyStore;
-
-    fn serial(&self, name: &str) -> u64 {
+    pub(crate) fn serial(&self, name: &str) -> u64 {
         match self {
             Bytes::StoreOpener(StoreOpener { owner: Some(owner), .. }) => {
                 // Zero stands for "no serial number", so a digest of 0 becomes 1.
@@ -131,19 +97,21 @@ impl Stores for Bytes {
         }
     }
 
-    fn open(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
+    /// Opens the store of a medium, given its name and its size in bytes.
+    pub(crate) fn open(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
         match self {
-            // Sparse memory that is never written is equivalent to no bytes.
             Bytes::None | Bytes::Memory => Ok(self.open_volatile(len)),
             Bytes::StoreOpener(opener) => (opener.open)(name, len),
         }
     }
 
-    fn open_volatile(&self, len: u64) -> AnyStore {
-        AnyStore::Memory(MemoryStore::new(len))
+    /// Opens a store whose contents do not outlive the process.
+    pub(crate) fn open_volatile(&self, len: u64) -> AnyStore {
+        if self.are_stored() { MemoryStore::new(len).into() } else { NoStore.into() }
     }
 
-    fn open_objects(&self, config: &ObjectConfig) -> frit_core::Result<ObjectBacking<AnyStore>> {
+    /// Opens the place of the objects of an object store.
+    pub(crate) fn open_objects(&self, config: &ObjectConfig) -> frit_core::Result<ObjectBacking> {
         if let Bytes::StoreOpener(StoreOpener { open_objects: Some(open), .. }) = self
             && let Some(remote) = open(config)?
         {

@@ -14,7 +14,7 @@ use frit_media::{Disk, DiskConfig, Hardware, NoStore};
 const US: u64 = 1_000;
 const STRIPE: u64 = 16 << 10;
 
-fn disk(units: u32) -> (Disk<NoStore>, Hardware) {
+fn disk(units: u32) -> (Disk, Hardware) {
     let drive = SolidStateDrive {
         units,
         interleave_bytes: STRIPE as u32,

@@ -14,7 +14,7 @@ use crate::host::HostModel;
 use access::expect_access;
 use frit_core::{Cause, Nanos, Sink, Tok};
 use frit_fs::{Geometry, Medium};
-use frit_media::{MemoryStore, Pcm};
+use frit_media::Pcm;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl std::fmt::Debug for SimMedium {
 struct SimState {
     sink: Sink,
     host: HostModel,
-    pcm: Pcm<MemoryStore>,
+    pcm: Pcm,
     link: Option<HostDevice>,
     copies: Option<HostDevice>,
     calls: Option<HostDevice>,

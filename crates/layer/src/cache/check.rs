@@ -12,9 +12,8 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, CheckCounts, CheckScope, Error, Finding, MediumKind, Result, SECTOR_BYTES, Severity, Sink,
 };
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Compares the records with the directory, and the data with the records.
     pub(super) fn run_check(
         &mut self,

@@ -10,11 +10,10 @@ use super::policy::Victim;
 use crate::numbers::Lbn;
 use frit_core::convert::to_u64;
 use frit_core::{BlockDevice, BlockingAccess, Buffer, Cause, Deferred, Error, Op, Result, Sink};
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     pub(super) fn set_deferring(&mut self, on: bool) -> bool {
-        if on && P::STORES_BYTES && self.deferred_io.medium.is_none() {
+        if on && self.stores_bytes() && self.deferred_io.medium.is_none() {
             self.deferred_io.medium = self.disk.shared();
         }
         self.deferred_io.on = on && self.deferred_io.medium.is_some();

@@ -10,7 +10,6 @@ use crate::planted::CacheBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 use frit_media::disk::HAZARD_BYTES;
 
 /// Adjacent blocks that one write carries to the disk.
@@ -23,7 +22,7 @@ struct WriteRun {
     read: Tok,
 }
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Writes the dirty ones of these blocks to the disk in the given order. All blocks are in
     /// flight afterwards. With `leave`, the policy has already removed them. Damaged blocks are set
     /// aside.
@@ -68,7 +67,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
                         Some(WriteRun { at, len, read })
                     }
                 };
-                if P::STORES_BYTES {
+                if self.stores_bytes() {
                     self.run.extend_from_slice(&self.block[part.range()]);
                 }
             }
@@ -166,7 +165,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
         leave: bool,
     ) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
-        let data = if P::STORES_BYTES { WriteData::Bytes(&self.run) } else { WriteData::Len(run.len) };
+        let data = if self.stores_bytes() { WriteData::Bytes(&self.run) } else { WriteData::Len(run.len) };
         debug_assert_eq!(data.len(), run.len);
         // The write waits until the blocks are durable in the cache. Otherwise a power loss could
         // leave parts of a request on the disk that was never acknowledged.

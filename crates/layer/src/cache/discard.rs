@@ -13,10 +13,9 @@ use crate::record::RecordEnd;
 use frit_core::convert::bounded_u32;
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink, Tok};
-use frit_media::Store;
 use std::ops::Range;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Makes a range read as zeros. Whole blocks leave the cache once the zeros are durable on the
     /// disk; parts of blocks are overwritten.
     pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
@@ -43,7 +42,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
         if bytes == 0 {
             return Ok(());
         }
-        self.write_range(sink, at, zeros::<P>(bounded_u32(bytes)))
+        self.write_range(sink, at, zeros(bounded_u32(bytes)))
     }
 
     /// Zeros blocks on the disk and removes them from the cache.
@@ -97,7 +96,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     fn zero_cached(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         for span in spans(at, bounded_u32(bytes)) {
             let access = self.access(span.lbn, true);
-            self.write_cached(sink, span, zeros::<P>(span.bytes()), &access)?;
+            self.write_cached(sink, span, zeros(span.bytes()), &access)?;
         }
         self.commit(sink)
     }

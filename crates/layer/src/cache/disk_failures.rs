@@ -5,9 +5,8 @@ use super::layer::Cache;
 use crate::planted::CacheBug;
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, Error, Result};
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Handles the result of an access to the disk. After a failure the blocks in flight stay
     /// dirty.
     pub(super) fn check_disk<V>(&mut self, answer: Result<V>) -> Result<V> {

@@ -12,9 +12,8 @@ use frit_core::{
     BlockDevice, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind,
     Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Quiesce for Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Quiesce for Cache<D> {
     fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.shut_down(sink)?;
@@ -27,7 +26,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Quiesce for Cache<P, D> {
     }
 }
 
-impl<P: Store, D: BlockDevice + ?Sized> Durable for Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Durable for Cache<D> {
     fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.disk.format(sink)?;
         self.write_head(sink)

@@ -5,13 +5,12 @@ use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use crate::numbers::CacheSlot;
 use frit_core::{BlockDevice, Error, Progress, Result, Sink, Tok, size};
-use frit_media::Store;
 
 /// Largest number of victim selections that are tried while accesses in flight keep all chosen
 /// blocks in the cache. One access may cover many blocks.
 const CHOICES: u32 = 256;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Returns a slot for a block, and the completion after which it may be written.
     pub(super) fn alloc_slot(&mut self, sink: &mut Sink) -> Result<(CacheSlot, Tok)> {
         let mut tries = false;

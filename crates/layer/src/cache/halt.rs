@@ -15,9 +15,8 @@ use crate::numbers::{CacheSlot, Lbn};
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{BlockDevice, Cause, Recovery, Result, Sink, WriteData};
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
     pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
@@ -38,7 +37,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
         }
         self.preserve_damage(sink)?;
         self.sync_pcm(sink)?;
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             // The summary must not be durable before the data that it describes, also over files.
             self.space.pcm.flush(sink)?;
             // Records that were taken away without a fence are not in the summary: they must not be found again.
@@ -48,7 +47,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
             self.space.fence_after(sink, put);
         }
         self.usage = HeaderNote::HALTED;
-        let state = if P::STORES_BYTES { UsageState::HaltedWithSummary } else { UsageState::Halted };
+        let state = if self.stores_bytes() { UsageState::HaltedWithSummary } else { UsageState::Halted };
         self.write_state(sink, state, self.flushed)?;
         self.space.pcm.sync(sink)
     }
@@ -56,7 +55,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// Writes a new record for each block whose record is damaged in all copies. Its digest is
     /// wrong on purpose, so that the block stays known as damaged.
     fn preserve_damage(&mut self, sink: &mut Sink) -> Result<()> {
-        if !P::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         let mut damaged = Vec::new();
@@ -114,7 +113,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     }
 }
 
-impl<P: Store, D: BlockDevice + ?Sized> SummarizedRecords for Cache<P, D> {
+impl<D: BlockDevice + ?Sized> SummarizedRecords for Cache<D> {
     type Scan = ScannedBlocks;
 
     fn summary_of(scan: &ScannedBlocks) -> RecordSummary {

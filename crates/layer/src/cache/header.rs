@@ -6,14 +6,13 @@ use crate::planted::CacheBug;
 use frit_core::convert::low_u32;
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, Result, Sink, Tok};
-use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritCACH";
 const VERSION: u32 = 1;
 /// Index of the header word that holds the number of slots, which follows the version.
 const SLOTS_WORD: usize = 1;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
     pub(super) fn head(&self) -> LayerHeader {
         let layout = &self.space.layout;

@@ -20,15 +20,15 @@ use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, Buffer, Deferred, Error, Hints, Info, Params, Progress,
     ReadTarget, RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
-use frit_media::{Pcm, Store};
+use frit_media::Pcm;
 use frit_wear::{Leveled, WearKeys};
 use std::sync::Arc;
 
 /// A disk with a write cache in PCM. `S` is the sink that the layer works with, `P` the store of the
 /// PCM, and `D` the disk: a medium, or a layer. Both hold bytes, or neither does.
-pub struct Cache<P: Store, D: ?Sized> {
+pub struct Cache<D: ?Sized> {
     pub(super) config: CacheConfig,
-    pub(super) space: CachePcm<P>,
+    pub(super) space: CachePcm,
     pub(super) disk: Box<D>,
     pub(super) dir: Directory,
     pub(super) policy: Policy,
@@ -59,7 +59,13 @@ pub struct Cache<P: Store, D: ?Sized> {
     pub(super) chosen: Vec<Victim>,
 }
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.space.pcm.stores_bytes()
+    }
+
     /// Creates a cache over new media. `next_use` is the future access sequence, for a policy that
     /// needs it.
     ///
@@ -68,10 +74,10 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     /// values.
     pub fn new(
         config: CacheConfig,
-        pcm: Pcm<P>,
+        pcm: Pcm,
         disk: Box<D>,
         next_use: Option<&Arc<[u64]>>,
-    ) -> Result<Cache<P, D>> {
+    ) -> Result<Cache<D>> {
         config.validate()?;
         let pcm = Leveled::new(pcm, config.wear.config()?).map_err(WearKeys::in_table)?;
         let layout = CacheLayout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
@@ -80,7 +86,8 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
             Error::param("bytes", disk.bytes(), "of the disk have to be 4 KiB to less than 16 TiB")
         })?;
         let setup = PolicySetup { slots: layout.slots, disk_blocks, config: &config.policy, next_use };
-        let held = |n: usize| if P::STORES_BYTES { vec![0; n] } else { Vec::new() };
+        let stores_bytes = pcm.stores_bytes();
+        let held = |n: usize| if stores_bytes { vec![0; n] } else { Vec::new() };
         Ok(Cache {
             policy: Policy::new(&setup)?,
             dir: Directory::new(disk_blocks, layout.slots)?,
@@ -155,7 +162,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
     }
 }
 
-impl<P: Store, D: BlockDevice + ?Sized> BlockLayer for Cache<P, D> {
+impl<D: BlockDevice + ?Sized> BlockLayer for Cache<D> {
     fn info(&self) -> Info {
         Info {
             name: "cache",

@@ -4,13 +4,11 @@
 use super::layout::{marks_at, synced_marks_at};
 use super::space::CachePcm;
 use crate::marks::{HighestMark, WORDS, is_due};
-use crate::payload::source_of;
 use crate::planted::CacheBug;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Result, Sink, WriteData};
-use frit_media::Store;
 
-impl<P: Store> CachePcm<P> {
+impl CachePcm {
     /// Returns `true` if the mark should advance.
     #[inline]
     pub(super) fn mark_due(&self) -> bool {
@@ -25,7 +23,7 @@ impl<P: Store> CachePcm<P> {
         self.marks += 1;
         let word = self.mark.to_le_bytes();
         for at in marks_at(self.marks, self.layout.copies) {
-            self.pcm.write(sink, at, source_of::<P>(&word), Cause::Meta, after)?;
+            self.pcm.write(sink, at, WriteData::Bytes(&word), Cause::Meta, after)?;
         }
         Ok(())
     }
@@ -33,7 +31,7 @@ impl<P: Store> CachePcm<P> {
     /// Advances the synced mark: all records up to the last sync are durable. The word is written
     /// after the sync, so wherever it is found after a power loss, that sync had completed.
     pub(super) fn set_synced_mark(&mut self, sink: &mut Sink) -> Result<()> {
-        if !P::STORES_BYTES || self.synced_mark == self.synced {
+        if !self.stores_bytes() || self.synced_mark == self.synced {
             return Ok(());
         }
         let after = self.fenced();

@@ -12,13 +12,12 @@ use crate::planted::CacheBug;
 use crate::record::{Record, RecordAddr};
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, Cause, Result, Sink, WriteData};
-use frit_media::Store;
 use std::collections::BTreeMap;
 
 /// Slots of the versions of each block that are merged, from the last version to the earliest.
 pub(super) type MergedVersions = BTreeMap<Lbn, Vec<CacheSlot>>;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Adds the fragments of earlier versions to the slots of the last ones. Returns the records of
     /// the merged blocks, which may be written once the data is durable.
     pub(super) fn write_merged_data(

@@ -3,9 +3,8 @@
 use super::layer::Cache;
 use super::streams::Streams;
 use frit_core::{BlockDevice, ParamInfo, ParamTable, Params, Result};
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Params for Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Params for Cache<D> {
     fn list(&self) -> Vec<ParamInfo> {
         self.config.list()
     }

@@ -7,10 +7,9 @@ use crate::numbers::Lbn;
 use crate::record::Record;
 use frit_core::convert::{floor_u32, size_in_memory};
 use frit_core::{BlockDevice, Error, Precondition, Preconditioning, Result, split_mix};
-use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<P: Store, D: BlockDevice + ?Sized> Preconditioning for Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Preconditioning for Cache<D> {
     /// Brings the cache into a stationary state. `Fill` changes nothing in the cache: the disk counts as filled.
     /// `Steady` fills the cache up to its threshold with dirty blocks at random addresses.
     fn precondition(&mut self, how: Precondition) -> Result<()> {
@@ -34,7 +33,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Preconditioning for Cache<P, D> {
             }
             let Some(slot) = self.dir.alloc() else { break };
             self.space.seq += 1;
-            if P::STORES_BYTES {
+            if self.stores_bytes() {
                 let record = Record { lbn: lbn.0, valid: 0xFF, seq: self.space.seq, digest: zeros };
                 for place in self.space.layout.places(slot) {
                     self.space.pcm.preset(self.space.layout.record(place), &record.bytes(place))?;

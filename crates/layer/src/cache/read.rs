@@ -10,14 +10,13 @@ use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::{bounded_u32, size_in_memory, to_usize};
 use frit_core::{BlockDevice, BlockingAccess, Cause, Op, ReadTarget, Result, Sink, WriteData};
-use frit_media::Store;
 use std::ops::Range;
 
 /// Largest number of cached bytes between two missing ranges that the disk reads along. A disk
 /// passes them in about the time that a second command would cost (64 KiB at 100 MB/s: 0.6 ms).
 const READ_THROUGH: u64 = 64 << 10;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     pub(super) fn read_range(
         &mut self,
         sink: &mut Sink,
@@ -156,7 +155,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
             let tok = self.space.read(sink, slot, run.first, part, cause, start)?;
             sink.ack(tok);
         }
-        let Some(into) = into.bytes().filter(|_| P::STORES_BYTES) else { return Ok(()) };
+        let Some(into) = into.bytes().filter(|_| self.stores_bytes()) else { return Ok(()) };
         if span.mask() == 0xFF && self.dir.valid(slot) == 0xFF {
             let read = self.read_whole(span.lbn, slot, into)?;
             if read {
@@ -205,7 +204,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
             let part = read.part(span.from, span.bytes());
             let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
             match part {
-                WriteData::Bytes(b) if P::STORES_BYTES => {
+                WriteData::Bytes(b) if self.stores_bytes() => {
                     let from = to_usize(span.first * FRAGMENT);
                     self.block[from..from + b.len()].copy_from_slice(b);
                     self.space.write_block(

@@ -15,7 +15,6 @@ use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, Cause, CrashKind, ReadTarget, Recovery, Result, Sink, Tok};
-use frit_media::Store;
 use std::collections::HashSet;
 
 /// Number of records that are read together.
@@ -93,7 +92,7 @@ fn has_remains(copies: &[Vec<u8>], i: usize) -> bool {
     })
 }
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Resets the cache and recovers the cached blocks from PCM.
     pub(super) fn recover_blocks(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.

@@ -13,13 +13,12 @@ use super::fragments::{BlockFragments, FRAGMENT, digest_of, runs};
 use super::layout::CacheLayout;
 use crate::fences::Fences;
 use crate::numbers::{CacheSlot, Lbn};
-use crate::payload::source_of;
 use crate::planted::CacheBug;
 use crate::record::{CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Tok, TokTable, WriteData};
 use frit_media::Store;
 use frit_wear::Leveled;
 use std::collections::VecDeque;
@@ -40,8 +39,8 @@ struct Unsynced {
 
 /// The PCM of a cache.
 #[derive(Debug)]
-pub(super) struct CachePcm<P: Store> {
-    pub(super) pcm: Leveled<P>,
+pub(super) struct CachePcm {
+    pub(super) pcm: Leveled,
     pub(super) layout: CacheLayout,
     /// Free slots that may not be written at once, in the order of the free list: number of slots,
     /// and the completion after which they may be written. Slots in the list before these may be
@@ -49,7 +48,7 @@ pub(super) struct CachePcm<P: Store> {
     reuse: VecDeque<(u32, Tok)>,
     queued: u32,
     /// For each slot, what its last write waited for. Without virtual time it takes no memory.
-    write_gates: Vec<Tok>,
+    write_gates: TokTable,
     unsynced: Unsynced,
     /// Blocks and records of this request that the next fence must cover.
     pub(super) fences: Fences,
@@ -72,15 +71,21 @@ pub(super) struct CachePcm<P: Store> {
     pub(super) synced_marks: u64,
 }
 
-impl<P: Store> CachePcm<P> {
-    pub(super) fn new(pcm: Leveled<P>, layout: CacheLayout) -> CachePcm<P> {
+impl CachePcm {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.pcm.stores_bytes()
+    }
+
+    pub(super) fn new(pcm: Leveled, layout: CacheLayout) -> CachePcm {
         CachePcm {
             fences: Fences::new(),
             pcm,
             layout,
             reuse: VecDeque::new(),
             queued: 0,
-            write_gates: vec![Tok::default(); to_usize(layout.slots)],
+            write_gates: TokTable::new(to_usize(layout.slots)),
             unsynced: Unsynced::default(),
             loose: None,
             noted: Tok::default(),
@@ -95,7 +100,7 @@ impl<P: Store> CachePcm<P> {
 
     /// Returns `true` if the store may lose data that is not synced.
     pub(super) fn volatile(&self) -> bool {
-        P::STORES_BYTES && self.pcm.store().volatile()
+        self.stores_bytes() && self.pcm.store().volatile()
     }
 
     /// Returns the completion after which `slot` may be written, which was just taken from a free
@@ -103,7 +108,7 @@ impl<P: Store> CachePcm<P> {
     #[inline]
     pub(super) fn usable(&mut self, sink: &mut Sink, slot: CacheSlot, free: u32) -> Tok {
         let gate = self.next_gate(sink, free);
-        self.write_gates[to_usize(slot.0)] = gate;
+        self.write_gates.set(to_usize(slot.0), gate);
         gate
     }
 
@@ -114,7 +119,7 @@ impl<P: Store> CachePcm<P> {
     /// the slot still holds an earlier block, which a power loss must find until the version that
     /// replaced it is durable.
     pub(super) fn replaced_after(&self, sink: &mut Sink, done: Tok, replaced: &[CacheSlot]) -> Tok {
-        replaced.iter().fold(done, |after, slot| sink.join(after, self.write_gates[to_usize(slot.0)]))
+        replaced.iter().fold(done, |after, slot| sink.join(after, self.write_gates.get(to_usize(slot.0))))
     }
 
     #[inline]
@@ -183,7 +188,7 @@ impl<P: Store> CachePcm<P> {
     pub(super) fn forget_reuse(&mut self) {
         self.reuse.clear();
         self.queued = 0;
-        self.write_gates.fill(Tok::default());
+        self.write_gates.fill(Tok::DONE);
         self.unsynced = Unsynced::default();
         self.synced = 0;
         self.fences.forget_open();
@@ -256,7 +261,7 @@ impl<P: Store> CachePcm<P> {
         after: Tok,
     ) -> Result<()> {
         self.seq += 1;
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             let digest = block.bytes().map_or(0, |b| digest_of(b, valid));
             return self.put_record(sink, slot, &Record { lbn: lbn.0, valid, seq: self.seq, digest }, after);
         }
@@ -308,7 +313,7 @@ impl<P: Store> CachePcm<P> {
         end: RecordEnd,
         after: Tok,
     ) -> Result<Tok> {
-        let record = if P::STORES_BYTES { self.record(slot)? } else { None };
+        let record = if self.stores_bytes() { self.record(slot)? } else { None };
         self.close_record(sink, slot, record.as_ref().map(|r| (r, end)), after)
     }
 
@@ -332,7 +337,7 @@ impl<P: Store> CachePcm<P> {
         for place in self.layout.places(slot) {
             let at = self.layout.record(place) + STATE_WORD_AT;
             let word = record.map_or([0; 8], |(r, end)| r.ended(end, place));
-            let one = self.pcm.write(sink, at, source_of::<P>(&word), Cause::Meta, after)?;
+            let one = self.pcm.write(sink, at, WriteData::Bytes(&word), Cause::Meta, after)?;
             tok = if place.copy == 0 { one } else { sink.join(tok, one) };
         }
         join_into(sink, &mut self.loose, tok);

@@ -6,12 +6,11 @@ use crate::numbers::BucketId;
 use frit_core::convert::{size_in_memory, to_f64, to_usize};
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_core::{BlockDevice, StackView};
-use frit_media::Store;
 
 /// Number of slices of the address space in the residence view.
 const SLICES: u32 = 512;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
         let mut metrics = self.metrics();

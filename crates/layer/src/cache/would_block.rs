@@ -6,13 +6,12 @@ use super::directory::PINNED;
 use super::layer::Cache;
 use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::{BlockDevice, RequestIntent, SECTOR_BYTES, Sector};
-use frit_media::Store;
 
 /// Longest request, in bytes, that is looked up. A longer one occupies its caller for long in any
 /// case, so it always counts as slow.
 const LOOKUP_BYTES_MAX: u64 = 1 << 20;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Returns `true` if a request would have to wait for the disk now. It is always `false` if
     /// accesses are not deferred.
     pub(super) fn would_block_on(&self, what: RequestIntent, at: Sector, sectors: u64) -> bool {

@@ -17,10 +17,9 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockingAccess, Cause, Error, MediumKind, Op, ReadTarget, Result, Sink, Tok, WriteData,
 };
-use frit_media::Store;
 use std::ops::Range;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         self.health.writable()?;
         let bypass = self.config.bypass_bytes;
@@ -300,7 +299,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
         let valid = old | span.mask();
         let after = sink.start();
         // The digest of the new record also covers the fragments that are not overwritten.
-        if P::STORES_BYTES && old & !span.mask() != 0 {
+        if self.stores_bytes() && old & !span.mask() != 0 {
             self.load(span.lbn, slot)?;
         }
         let fragments = BlockFragments { lbn: span.lbn, valid: old };
@@ -329,7 +328,7 @@ impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
             let tok = self.space.read(sink, slot, run.first, ReadTarget::Len(run.bytes()), cause, start)?;
             done = sink.join(done, tok);
         }
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             self.load(lbn, slot)?;
         }
         Ok(done)

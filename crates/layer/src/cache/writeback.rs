@@ -12,9 +12,8 @@ use crate::tokens::join_into;
 use frit_core::convert::floor_u32;
 use frit_core::planted::is_planted;
 use frit_core::{BlockDevice, Cause, Result, Sink, Tok};
-use frit_media::Store;
 
-impl<P: Store, D: BlockDevice + ?Sized> Cache<P, D> {
+impl<D: BlockDevice + ?Sized> Cache<D> {
     /// Begins the writeback of a block: it stays readable and cannot be chosen as a victim again.
     pub(super) fn begin_writeback(&mut self, v: Victim, leaves: bool) {
         self.pin(v.slot, leaves);

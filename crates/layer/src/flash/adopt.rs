@@ -7,9 +7,9 @@ use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, WriteData};
-use frit_media::{ExpectedPage, Spare, Store};
+use frit_media::{ExpectedPage, Spare};
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Adopts a page that the map names. With `look`, the page's spare area must agree.
     pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16, look: bool) -> Result<()> {
         let damaged = |what: String| self.corrupt(ppn, what);
@@ -154,7 +154,7 @@ impl<N: Store> Flash<N> {
                 valid += 1;
                 moved(Lpn(page - 1), ppn, self.seq);
             }
-            if N::STORES_BYTES {
+            if self.stores_bytes() {
                 let lpn = if page == 0 { u32::MAX } else { page - 1 };
                 let data = WriteData::Bytes(&self.scratch);
                 self.nand.preset_page(ppn, data, Spare { lpn, seq: self.seq })?;

@@ -6,9 +6,9 @@ use crate::planted::FlashBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::Spare;
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Writes a whole host page into `unit`, with garbage collection if the unit has no free block.
     /// The caller invalidates the old page and updates the map.
     pub(crate) fn write<M: ForwardMap>(

@@ -2,7 +2,7 @@
 
 use super::space::{Flash, SpareNeeds};
 use frit_core::{Error, PAGE_NONE, Result};
-use frit_media::{NandArray, NandGeometry, Store};
+use frit_media::{NandArray, NandGeometry};
 
 /// Number of logical pages on NAND devices: as many as `capacity` bytes need, or, if that is 0, as
 /// `over_provisioning` leaves. `survives` states that the space must survive crashes, for which
@@ -10,13 +10,13 @@ use frit_media::{NandArray, NandGeometry, Store};
 ///
 /// # Errors
 /// Too few blocks, or a capacity that the devices do not hold.
-pub(crate) fn page_capacity<N: Store>(
-    nand: &NandArray<N>,
+pub(crate) fn page_capacity(
+    nand: &NandArray,
     capacity: u64,
     over_provisioning: f64,
     survives: bool,
 ) -> Result<u32> {
-    let usable = Flash::<N>::usable_pages_per_unit(nand, survives);
+    let usable = Flash::usable_pages_per_unit(nand, survives);
     pages_of(nand.geometry(), usable, capacity, over_provisioning, survives.into())
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn nominal_capacity(
     needs: impl Into<SpareNeeds>,
 ) -> Result<u32> {
     let needs = needs.into();
-    let usable = Flash::<frit_media::NoStore>::nominal_pages_per_unit(g, needs);
+    let usable = Flash::nominal_pages_per_unit(g, needs);
     pages_of(g, usable, capacity, over_provisioning, needs)
 }
 

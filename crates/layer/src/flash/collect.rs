@@ -8,13 +8,13 @@ use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Progress, Result, Sink, Tok};
-use frit_media::{ExpectedPage, Spare, Store};
+use frit_media::{ExpectedPage, Spare};
 
 /// Time after which background work that leaves busy units alone looks at them again: a part of a
 /// program.
 const BUSY_UNITS_LATER: Nanos = Nanos(100_000);
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Pays for `pages` pages written into `unit`, with the copies that are due by the pacing policy.
     #[inline]
     pub(crate) fn collect_on_write<M: ForwardMap>(

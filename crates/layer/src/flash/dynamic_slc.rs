@@ -12,7 +12,6 @@ use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Result, Sink, Tok};
-use frit_media::Store;
 
 /// Size of the cache of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +22,7 @@ pub(crate) struct DynamicSlc {
     pub(crate) most_blocks: u32,
 }
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Lets the cache take blocks of the common pool.
     pub(crate) fn make_cache_dynamic(&mut self, size: DynamicSlc) {
         self.dynamic_slc = Some(size);

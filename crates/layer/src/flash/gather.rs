@@ -11,7 +11,7 @@ use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, PAGE_NONE, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{ExpectedPage, Spare, Store, Transfer};
+use frit_media::{ExpectedPage, Spare, Transfer};
 
 /// A page that was read out of a victim.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ pub(crate) struct ProgrammedUnit {
     pub(crate) done: Tok,
 }
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Writes a program unit of host data into a unit, with garbage collection if the unit has no
     /// free block. The sequence numbers of its pages are in [`Flash::unit_spares`] afterwards. The
     /// caller invalidates the old pages and updates the map.
@@ -256,7 +256,7 @@ impl<N: Store> Flash<N> {
         let seq = self.sequence_of_copy(map, from);
         let expect = self.expected(from, || tag_of(map, lpn, &seq));
         let gather = &mut self.units[to_usize(unit)].gather;
-        let copied = if N::STORES_BYTES {
+        let copied = if self.nand.stores_bytes() {
             let at = gather.pages.len() * page;
             gather.bytes.resize(at + page, 0);
             self.nand.copy_out(from, 0, ReadTarget::Bytes(&mut gather.bytes[at..]), expect)
@@ -374,7 +374,7 @@ impl<N: Store> Flash<N> {
         }
         let page = to_usize(self.nand.geometry().page_bytes);
         let mut gather = std::mem::take(&mut self.units[to_usize(unit)].gather);
-        if N::STORES_BYTES {
+        if self.stores_bytes() {
             gather.bytes.resize(full * page, 0);
         }
         let cause = self.units[to_usize(unit)].victim.map_or(Cause::Gc, |v| v.cause);
@@ -400,7 +400,7 @@ impl<N: Store> Flash<N> {
     ) -> Result<ProgrammedUnit> {
         let full = to_usize(self.unit_pages);
         let page = self.nand.geometry().page_bytes;
-        let data = if N::STORES_BYTES {
+        let data = if self.stores_bytes() {
             WriteData::Bytes(&gather.bytes)
         } else {
             WriteData::Len(self.unit_pages * page)
@@ -466,6 +466,7 @@ impl<N: Store> Flash<N> {
     /// Removes gathered pages that were overwritten or discarded since they were read.
     pub(super) fn drop_overwritten(&mut self, unit: u32) {
         let page = to_usize(self.nand.geometry().page_bytes);
+        let stores_bytes = self.stores_bytes();
         let (gather, reverse) = (&mut self.units[to_usize(unit)].gather, &self.reverse);
         let mut kept = 0;
         for i in 0..gather.pages.len() {
@@ -474,7 +475,7 @@ impl<N: Store> Flash<N> {
                 continue;
             }
             gather.pages[kept] = p;
-            if N::STORES_BYTES {
+            if stores_bytes {
                 gather.bytes.copy_within(i * page..(i + 1) * page, kept * page);
             }
             kept += 1;

@@ -7,7 +7,7 @@ use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::Spare;
 
 /// Page that was programmed into a placed block.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Copied {
     Failed,
 }
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Takes a free block for the layer above, from the unit with the most free blocks.
     ///
     /// # Errors
@@ -154,13 +154,14 @@ impl<N: Store> Flash<N> {
             return done.map(|done| (to, done));
         }
         let mut page = std::mem::take(&mut self.scratch);
-        let into = match N::STORES_BYTES {
+        let into = match self.stores_bytes() {
             true => ReadTarget::Bytes(&mut page),
             false => ReadTarget::Len(g.page_bytes),
         };
         let start = sink.start();
         let done = self.nand.read_expected(sink, from, 0, into, expect, Cause::Gc, start).and_then(|read| {
-            let data = if N::STORES_BYTES { WriteData::Bytes(&page) } else { WriteData::Len(g.page_bytes) };
+            let data =
+                if self.stores_bytes() { WriteData::Bytes(&page) } else { WriteData::Len(g.page_bytes) };
             let after = sink.join(after, read);
             self.nand.program(sink, to, data, spare, Cause::Gc, after)
         });

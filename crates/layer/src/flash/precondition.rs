@@ -5,7 +5,6 @@ use super::gc::Gc;
 use super::space::Flash;
 use frit_core::convert::low_u32;
 use frit_core::{Lpn, Ppn, Precondition, Result};
-use frit_media::Store;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -14,7 +13,7 @@ use rand::{Rng, SeedableRng};
 /// garbage collection.
 const OPENED: usize = 2;
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Brings a new space of `pages` logical pages into a state at once. `placed` is called with each
     /// valid page, its place and its sequence number.
     ///

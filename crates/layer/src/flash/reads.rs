@@ -2,9 +2,8 @@
 
 use super::Flash;
 use frit_core::{Cause, Ppn, ReadTarget, Result, Sink, Tok};
-use frit_media::Store;
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Reads part of a valid page, whose version must match `tag`.
     #[inline]
     pub(crate) fn read(

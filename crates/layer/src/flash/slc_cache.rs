@@ -10,7 +10,6 @@ use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Nanos, Ppn, Progress, Result, Sink, Tok};
-use frit_media::Store;
 use serde::Deserialize;
 use std::collections::VecDeque;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -59,7 +58,7 @@ impl SlcCache {
     }
 }
 
-impl<N: Store> Flash<N> {
+impl Flash {
     /// Stream of host data that is to be written into a unit: the cache, if it has a page left. It is
     /// folded first if the rule says so.
     #[inline]

@@ -12,7 +12,7 @@ use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Result, Sink, Tok};
 use frit_media::memory::table32;
-use frit_media::{ExpectedPage, NandArray, Spare, Store, prefetch_value};
+use frit_media::{ExpectedPage, NandArray, Spare, prefetch_value};
 use std::collections::VecDeque;
 
 /// Free blocks of a unit reserved for garbage collection: one for the block that it fills, one in
@@ -278,8 +278,8 @@ pub(super) struct Unit {
 
 /// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
 #[derive(Debug)]
-pub struct Flash<N: Store> {
-    pub(super) nand: NandArray<N>,
+pub struct Flash {
+    pub(super) nand: NandArray,
     pub(super) config: FlashConfig,
     pub(super) blocks: BlockTable,
     pub(super) units: Vec<Unit>,
@@ -340,13 +340,19 @@ pub struct Flash<N: Store> {
     ahead: usize,
 }
 
-impl<N: Store> Flash<N> {
+impl Flash {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(crate) fn stores_bytes(&self) -> bool {
+        self.nand.stores_bytes()
+    }
+
     /// Creates an empty space over erased devices. `share` is the largest number of valid pages
     /// in a unit.
     #[must_use]
-    pub fn new(nand: NandArray<N>, config: FlashConfig, share: u32) -> Flash<N> {
+    pub fn new(nand: NandArray, config: FlashConfig, share: u32) -> Flash {
         let g = nand.geometry();
-        let scratch = if N::STORES_BYTES { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
+        let scratch = if nand.stores_bytes() { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
         let reverse = table32(to_usize(g.pages()));
         let mut flash = Flash {
             blocks: BlockTable::new(g),
@@ -449,7 +455,7 @@ impl<N: Store> Flash<N> {
 
     /// Smallest number of usable pages of any unit, less the needs of garbage collection: the base
     /// of over-provisioning. With `lasting`, the reserve for crashes is included.
-    pub(crate) fn usable_pages_per_unit(nand: &NandArray<N>, needs: impl Into<SpareNeeds>) -> u32 {
+    pub(crate) fn usable_pages_per_unit(nand: &NandArray, needs: impl Into<SpareNeeds>) -> u32 {
         let g = nand.geometry();
         let spare = Self::spare_blocks(needs.into());
         (0..g.units())
@@ -480,12 +486,12 @@ impl<N: Store> Flash<N> {
 
     /// The NAND devices.
     #[must_use]
-    pub fn nand(&self) -> &NandArray<N> {
+    pub fn nand(&self) -> &NandArray {
         &self.nand
     }
 
     /// The NAND devices, for fault injection and preconditioning.
-    pub fn nand_mut(&mut self) -> &mut NandArray<N> {
+    pub fn nand_mut(&mut self) -> &mut NandArray {
         &mut self.nand
     }
 
@@ -565,7 +571,7 @@ impl<N: Store> Flash<N> {
     /// ExpectedPage owner of a valid page, if the medium holds bytes to compare with.
     #[inline]
     pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<ExpectedPage> {
-        (N::STORES_BYTES && !is_planted(FlashBug::OwnerUnchecked))
+        (self.stores_bytes() && !is_planted(FlashBug::OwnerUnchecked))
             .then(|| ExpectedPage { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 

@@ -11,6 +11,7 @@ use frit_core::{
     Recovery, Sector, Sink, StackView, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
+use frit_media::store::LentStore;
 use frit_media::{Disk, DiskConfig, Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
 use proptest::prelude::*;
 
@@ -21,7 +22,7 @@ const GEOMETRY: NandGeometry = NandGeometry { page_bytes: PAGE as u32, ..TWO_UNI
 
 const DISK_BYTES: u64 = 500 * PAGE as u64;
 
-type Layer<'a> = Flashtier<Ssc<&'a mut MemoryStore>, Disk<&'a mut MemoryStore>>;
+type Layer = Flashtier<Ssc, Disk>;
 
 fn disk_config() -> DiskConfig {
     let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
@@ -33,7 +34,7 @@ fn disk_config() -> DiskConfig {
     }
 }
 
-fn open<'a>(config: &FlashtierConfig, nand: &'a mut MemoryStore, disk: &'a mut MemoryStore) -> Layer<'a> {
+fn open(config: &FlashtierConfig, nand: &LentStore<MemoryStore>, disk: &LentStore<MemoryStore>) -> Layer {
     let mut hw = Hardware::new();
     let g = match config.ssc.mapping_unit {
         0 => GEOMETRY,
@@ -45,11 +46,12 @@ fn open<'a>(config: &FlashtierConfig, nand: &'a mut MemoryStore, disk: &'a mut M
     Flashtier::new(config.clone(), ssc, Box::new(disk)).unwrap()
 }
 
-fn stores() -> (MemoryStore, MemoryStore) {
-    (MemoryStore::new(1 << 20), MemoryStore::new(disk_config().store_bytes()))
+fn stores() -> (LentStore<MemoryStore>, LentStore<MemoryStore>) {
+    let store = |bytes| LentStore::new(MemoryStore::new(bytes));
+    (store(1 << 20), store(disk_config().store_bytes()))
 }
 
-impl Layer<'_> {
+impl Layer {
     /// Asserts that the manager knows the dirty blocks.
     fn audit(&self) {
         let mut dirty = Vec::new();
@@ -62,20 +64,20 @@ impl Layer<'_> {
     }
 }
 
-fn recovered(layer: &mut Layer<'_>) -> Recovery {
+fn recovered(layer: &mut Layer) -> Recovery {
     layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap()
 }
 
 fn run(config: &FlashtierConfig, actions: &[Action]) {
-    let (mut nand, mut disk) = stores();
+    let (nand, disk) = stores();
     let sink = &mut Sink::untimed();
     let mut shadow = vec![0u8; DISK_BYTES as usize];
-    let mut layer = open(config, &mut nand, &mut disk);
+    let mut layer = open(config, &nand, &disk);
     layer.format(sink).unwrap();
     for (n, action) in actions.iter().enumerate() {
         if act(&mut layer, &mut shadow, n, action).unwrap() {
             drop(layer);
-            layer = open(config, &mut nand, &mut disk);
+            layer = open(config, &nand, &disk);
             let recovery = recovered(&mut layer);
             let halts = matches!(action, Action::Restart);
             assert_eq!((recovery.clean, recovery.losses()), (halts, 0), "{recovery:?}");
@@ -127,16 +129,16 @@ proptest! {
     }
 }
 
-fn state(layer: &Layer<'_>, block: u32) -> Option<BlockState> {
+fn state(layer: &Layer, block: u32) -> Option<BlockState> {
     CacheDevice::state(&layer.ssc, block)
 }
 
-fn write(layer: &mut Layer<'_>, at: u64, byte: u8, pages: usize) {
+fn write(layer: &mut Layer, at: u64, byte: u8, pages: usize) {
     let data = vec![byte; pages * PAGE];
     layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
 }
 
-fn metric(layer: &Layer<'_>, name: &str) -> f64 {
+fn metric(layer: &Layer, name: &str) -> f64 {
     let mut view = StackView::default();
     layer.visible(&mut view);
     view.metric(name).unwrap()
@@ -144,8 +146,8 @@ fn metric(layer: &Layer<'_>, name: &str) -> f64 {
 
 #[test]
 fn dirty_blocks_are_cleaned_above_the_threshold_in_the_order_of_addresses() {
-    let (mut nand, mut disk) = stores();
-    let mut layer = open(&config(FlashtierMode::WriteBack, SscDurability::Deferred), &mut nand, &mut disk);
+    let (nand, disk) = stores();
+    let mut layer = open(&config(FlashtierMode::WriteBack, SscDurability::Deferred), &nand, &disk);
     let max = layer.dirty_max();
     // In descending order, each a block.
     for n in 0..max {
@@ -165,12 +167,12 @@ fn dirty_blocks_are_cleaned_above_the_threshold_in_the_order_of_addresses() {
 
 #[test]
 fn streams_bypass_the_cache_and_random_writes_do_not() {
-    let (mut nand, mut disk) = stores();
+    let (nand, disk) = stores();
     let config = FlashtierConfig {
         bypass_bytes: 4 * PAGE as u64,
         ..config(FlashtierMode::WriteBack, SscDurability::Deferred)
     };
-    let mut layer = open(&config, &mut nand, &mut disk);
+    let mut layer = open(&config, &nand, &disk);
     for n in 0..8 {
         write(&mut layer, n * 4, 1, 1);
     }
@@ -188,28 +190,28 @@ fn clean_blocks_survive_a_crash_only_where_the_disk_cannot_be_newer() {
         (FlashtierMode::WriteBack, SscDurability::Deferred, false),
         (FlashtierMode::WriteThrough, SscDurability::Synchronous, false),
     ] {
-        let (mut nand, mut disk) = stores();
+        let (nand, disk) = stores();
         let config = config(mode, durability);
-        let mut layer = open(&config, &mut nand, &mut disk);
+        let mut layer = open(&config, &nand, &disk);
         // Reads are cached as clean.
         read(&mut layer, 0, 40).unwrap();
         assert_eq!(state(&layer, 3), Some(BlockState::Clean));
         layer.flush(&mut Sink::untimed()).unwrap();
         drop(layer);
-        let mut layer = open(&config, &mut nand, &mut disk);
+        let mut layer = open(&config, &nand, &disk);
         assert!(!recovered(&mut layer).clean);
         assert_eq!(state(&layer, 3).is_some(), kept, "{mode:?} {durability:?}");
         // After a halt they are there in each configuration.
         read(&mut layer, 0, 40).unwrap();
         layer.halt(&mut Sink::untimed()).unwrap();
         drop(layer);
-        let mut layer = open(&config, &mut nand, &mut disk);
+        let mut layer = open(&config, &nand, &disk);
         assert!(recovered(&mut layer).clean);
         assert_eq!(state(&layer, 3), Some(BlockState::Clean));
         // The disk has changed since the halt, so a crash is one.
         write(&mut layer, 0, 9, 1);
         drop(layer);
-        assert!(!recovered(&mut open(&config, &mut nand, &mut disk)).clean);
+        assert!(!recovered(&mut open(&config, &nand, &disk)).clean);
     }
 }
 
@@ -217,12 +219,12 @@ fn clean_blocks_survive_a_crash_only_where_the_disk_cannot_be_newer() {
 /// be newer than the disk, and a read would return the older version once the device has dropped it.
 #[test]
 fn a_block_that_the_disk_can_still_lose_is_not_cached() {
-    let (mut nand, mut disk) = stores();
+    let (nand, disk) = stores();
     let config = FlashtierConfig {
         bypass_bytes: 2 * PAGE as u64,
         ..config(FlashtierMode::WriteBack, SscDurability::Synchronous)
     };
-    let mut layer = open(&config, &mut nand, &mut disk);
+    let mut layer = open(&config, &nand, &disk);
     for n in 0..6 {
         write(&mut layer, n * 4, 1, 1);
     }
@@ -236,8 +238,8 @@ fn a_block_that_the_disk_can_still_lose_is_not_cached() {
 
 #[test]
 fn clean_blocks_are_dropped_although_the_device_refuses_to_evict_them() {
-    let (mut nand, mut disk) = stores();
-    let mut layer = open(&config(FlashtierMode::WriteBack, SscDurability::Deferred), &mut nand, &mut disk);
+    let (nand, disk) = stores();
+    let mut layer = open(&config(FlashtierMode::WriteBack, SscDurability::Deferred), &nand, &disk);
     write(&mut layer, 0, 7, 1);
     read(&mut layer, 40, 4).unwrap();
     assert_eq!((state(&layer, 0), state(&layer, 10)), (Some(BlockState::Dirty), Some(BlockState::Clean)));
@@ -250,9 +252,9 @@ fn clean_blocks_are_dropped_although_the_device_refuses_to_evict_them() {
 fn a_request_larger_than_the_cache_is_served() {
     for mode in [FlashtierMode::WriteBack, FlashtierMode::WriteThrough] {
         for durability in [SscDurability::Deferred, SscDurability::Synchronous] {
-            let (mut nand, mut disk) = stores();
+            let (nand, disk) = stores();
             let config = FlashtierConfig { dirty_threshold: 1.0, ..config(mode, durability) };
-            let mut layer = open(&config, &mut nand, &mut disk);
+            let mut layer = open(&config, &nand, &disk);
             write(&mut layer, 0, 7, 500);
             assert!(read(&mut layer, 0, 2000).unwrap().iter().all(|&b| b == 7));
             layer.audit();
@@ -264,13 +266,13 @@ fn a_request_larger_than_the_cache_is_served() {
 /// from the disk when it is clean.
 #[test]
 fn a_block_with_the_pattern_of_a_miss_keeps_its_data() {
-    let (mut nand, mut disk) = stores();
+    let (nand, disk) = stores();
     let config =
         FlashtierConfig { tunnel: true, ..config(FlashtierMode::WriteBack, SscDurability::Deferred) };
-    let mut layer = open(&config, &mut nand, &mut disk);
+    let mut layer = open(&config, &nand, &disk);
     let pattern = super::tunnel::PATTERN.repeat(PAGE / 16);
     layer.write(&mut Sink::untimed(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
-    let counts = |layer: &Layer<'_>| {
+    let counts = |layer: &Layer| {
         ["read_hits", "read_misses", "false_misses", "useless_bytes"].map(|name| metric(layer, name))
     };
     assert!(read(&mut layer, 8, 4).unwrap() == pattern);
@@ -284,8 +286,8 @@ fn a_block_with_the_pattern_of_a_miss_keeps_its_data() {
     read(&mut layer, 100, 3).unwrap();
     assert_eq!(counts(&layer), [1.0, 3.0, 2.0, 1536.0]);
     // Without the tunnel, the block is a hit.
-    let (mut nand, mut disk) = stores();
-    let mut layer = open(&FlashtierConfig { tunnel: false, ..config }, &mut nand, &mut disk);
+    let (nand, disk) = stores();
+    let mut layer = open(&FlashtierConfig { tunnel: false, ..config }, &nand, &disk);
     layer.write(&mut Sink::untimed(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
     while layer.clean_batch(&mut Sink::untimed()).unwrap().is_some() {}
     assert!(read(&mut layer, 8, 4).unwrap() == pattern);
@@ -294,9 +296,9 @@ fn a_block_with_the_pattern_of_a_miss_keeps_its_data() {
 
 #[test]
 fn extents_and_impossible_disks() {
-    let (mut nand, mut disk) = stores();
+    let (nand, disk) = stores();
     let config = config(FlashtierMode::WriteBack, SscDurability::Deferred);
-    let mut layer = open(&config, &mut nand, &mut disk);
+    let mut layer = open(&config, &nand, &disk);
     write(&mut layer, 8, 7, 2);
     let mut cached = 0;
     layer

@@ -4,9 +4,9 @@ use super::layer::Ftl;
 use frit_core::{
     Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, ReadTarget, Result, Severity, Sink,
 };
-use frit_media::{PageState, Store};
+use frit_media::PageState;
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Compares the map with the records, and with the data if the scope asks for it.
     pub(super) fn run_check(
         &mut self,
@@ -33,7 +33,7 @@ impl<N: Store> Ftl<N> {
             let entry = self.map.get(lpn);
             let Some(ppn) = entry.ppn() else { continue };
             counts.records += 1;
-            let checked = if scope.data && N::STORES_BYTES {
+            let checked = if scope.data && self.stores_bytes() {
                 counts.pages_read += 1;
                 counts.bytes_verified += u64::from(self.page_bytes);
                 let into = ReadTarget::Bytes(&mut page);

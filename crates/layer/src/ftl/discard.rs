@@ -16,9 +16,9 @@ use crate::spans::split;
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Hints, Lpn, PAGE_NONE, Result, Sink, Tok, WriteData};
-use frit_media::{Store, Transfer};
+use frit_media::Transfer;
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Discards a range of bytes. Parts of pages are overwritten with zeros.
     pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         let page = u64::from(self.page_bytes);
@@ -30,7 +30,7 @@ impl<N: Store> Ftl<N> {
             if len == page {
                 self.unmap(lpn);
             } else if self.map.get(lpn).is_written() || self.map.lost().contains_key(&lpn.0) {
-                self.write_range(sink, byte, zeros::<N>(len as u32), Hints::NONE)?;
+                self.write_range(sink, byte, zeros(len as u32), Hints::NONE)?;
             }
             byte += len;
         }
@@ -101,7 +101,7 @@ impl<N: Store> Ftl<N> {
     fn write_maps(&mut self, sink: &mut Sink, copies: &[Lpn]) -> Result<()> {
         let (page, run) = (self.page_bytes as usize, self.unit_pages as usize);
         let mut lpns = vec![PAGE_NONE; run];
-        let mut bytes = vec![0; if N::STORES_BYTES { page * run } else { 0 }];
+        let mut bytes = vec![0; if self.stores_bytes() { page * run } else { 0 }];
         let seq = self.flash.last_seq();
         for (i, &copy) in copies.iter().enumerate() {
             lpns[i] = copy.0;
@@ -134,7 +134,7 @@ impl<N: Store> Ftl<N> {
         bytes: &[u8],
         after: Tok,
     ) -> Result<(u32, ProgrammedUnit)> {
-        let data = if N::STORES_BYTES {
+        let data = if self.stores_bytes() {
             WriteData::Bytes(bytes)
         } else {
             WriteData::Len(self.unit_pages * self.page_bytes)

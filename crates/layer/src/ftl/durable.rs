@@ -6,9 +6,8 @@ use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, Lpn, MediumKind,
     Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
-use frit_media::Store;
 
-impl<N: Store> Quiesce for Ftl<N> {
+impl Quiesce for Ftl {
     fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.shut_down(sink).map_err(|e| self.refuse_after(e))
     }
@@ -18,7 +17,7 @@ impl<N: Store> Quiesce for Ftl<N> {
     }
 }
 
-impl<N: Store> Durable for Ftl<N> {
+impl Durable for Ftl {
     /// Blank NAND needs no format: a scan of it finds no page.
     fn format(&mut self, _: &mut Sink) -> Result<()> {
         if !self.config.scans() {

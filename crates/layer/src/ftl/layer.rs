@@ -18,7 +18,7 @@ use frit_core::{
     BlockLayer, Cause, Error, Hints, Info, PAGE_NONE, Params, Ppn, Progress, ReadTarget, Result,
     SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
-use frit_media::{NandArray, NandGeometry, Store};
+use frit_media::{NandArray, NandGeometry};
 
 /// Mapping units by which the valid pages of a NAND unit may exceed its share of the volume, as a
 /// fraction: pages are not bound to a unit, so the units differ at random.
@@ -30,9 +30,9 @@ const PREFETCH_BATCH: usize = 64;
 /// A page-mapped flash translation layer. `T` is the token of the sinks; `N` stores the bytes of
 /// NAND.
 #[derive(Debug)]
-pub struct Ftl<N: Store> {
+pub struct Ftl {
     pub(super) config: FtlConfig,
-    pub(super) flash: Flash<N>,
+    pub(super) flash: Flash,
     pub(super) map: PageMap,
     /// Buffer of the stream that is written.
     pub(super) buffer: MergeBuffer,
@@ -90,13 +90,19 @@ pub struct Ftl<N: Store> {
     pub(super) run: Vec<Ppn>,
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.flash.stores_bytes()
+    }
+
     /// Creates a layer over NAND: one device or an array of them. The page of the NAND is the mapping
     /// unit ([`frit_media::NandGeometry::with_mapping_unit`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: FtlConfig, nand: impl Into<NandArray<N>>) -> Result<Ftl<N>> {
+    pub fn new(config: FtlConfig, nand: impl Into<NandArray>) -> Result<Ftl> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
@@ -109,7 +115,7 @@ impl<N: Store> Ftl<N> {
         {
             return Err(Error::param("capacity", config.capacity, "leaves no page for data"));
         }
-        let usable = Flash::<N>::nominal_pages_per_unit(&g, config.spare_needs());
+        let usable = Flash::nominal_pages_per_unit(&g, config.spare_needs());
         let meta_count = if config.scans() { meta.count() } else { 0 };
         let log_blocks = Self::log_blocks_of(&config, &g, usable, pages, meta_count)?;
         let sizes = Self::mapping_sizes(&config, &g, pages, log_blocks);
@@ -122,9 +128,10 @@ impl<N: Store> Ftl<N> {
             let most_blocks = g.share_of_blocks(config.slc_cache);
             flash.make_cache_dynamic(DynamicSlc { pages: fair, most_blocks });
         }
+        let stores_bytes = flash.stores_bytes();
         let new_buffer =
-            || MergeBuffer::new(config.merge_buffer, g.program_pages, g.page_bytes, N::STORES_BYTES);
-        let held = if N::STORES_BYTES { g.page_bytes as usize } else { 0 };
+            || MergeBuffer::new(config.merge_buffer, g.program_pages, g.page_bytes, stores_bytes);
+        let held = if stores_bytes { g.page_bytes as usize } else { 0 };
         let mut ftl = Ftl {
             map: PageMap::new(pages + translation_pages, meta.count(), translation_pages > 0),
             scheme: Scheme::new(&config, sizes),
@@ -217,7 +224,7 @@ impl<N: Store> Ftl<N> {
     }
 
     /// Numbers of the pages of the volume and of its metadata.
-    fn sizes(config: &FtlConfig, nand: &NandArray<N>) -> Result<(u32, MetaPages)> {
+    fn sizes(config: &FtlConfig, nand: &NandArray) -> Result<(u32, MetaPages)> {
         let page = nand.geometry().page_bytes;
         let translation = |pages: u32| Self::translation_pages_for(config, pages, page);
         let metadata = |pages: u32| {
@@ -266,12 +273,12 @@ impl<N: Store> Ftl<N> {
 
     /// The NAND side.
     #[must_use]
-    pub fn flash(&self) -> &Flash<N> {
+    pub fn flash(&self) -> &Flash {
         &self.flash
     }
 
     /// The NAND side, for fault injection.
-    pub fn flash_mut(&mut self) -> &mut Flash<N> {
+    pub fn flash_mut(&mut self) -> &mut Flash {
         &mut self.flash
     }
 
@@ -296,7 +303,7 @@ impl<N: Store> Ftl<N> {
     }
 }
 
-impl<N: Store> BlockLayer for Ftl<N> {
+impl BlockLayer for Ftl {
     fn info(&self) -> Info {
         Info {
             name: "ftl",

@@ -5,9 +5,8 @@ use super::layer::Ftl;
 use crate::flash::Gc;
 use frit_core::params::parse_name;
 use frit_core::{ParamInfo, ParamTable, Params, Result};
-use frit_media::Store;
 
-impl<N: Store> Params for Ftl<N> {
+impl Params for Ftl {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

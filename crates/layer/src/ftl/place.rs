@@ -12,7 +12,6 @@ use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 use std::collections::BTreeSet;
 
 /// Counters of merges.
@@ -29,7 +28,7 @@ pub(super) struct MergeStats {
     pub(super) padded: u64,
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Programs the page in the merge buffer where the mapping scheme wants it. Returns its NAND unit as
     /// well.
     pub(super) fn place_page(
@@ -51,7 +50,7 @@ impl<N: Store> Ftl<N> {
             };
             self.pad_to(sink, block, at)?;
             let after = self.buffer.read;
-            let data = match N::STORES_BYTES {
+            let data = match self.stores_bytes() {
                 true => WriteData::Bytes(self.buffer.unit()),
                 false => WriteData::Len(self.page_bytes),
             };

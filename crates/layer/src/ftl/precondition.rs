@@ -5,9 +5,8 @@ use super::layer::Ftl;
 use super::page_map::PageEntry;
 use frit_core::convert::low_u32;
 use frit_core::{Error, Lpn, Ppn, Precondition, Preconditioning, Result};
-use frit_media::Store;
 
-impl<N: Store> Preconditioning for Ftl<N> {
+impl Preconditioning for Ftl {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         if self.flash.valid_pages() > 0 || self.map.entries(self.pages).any(|(_, e)| e.is_written()) {
             return Err(Error::param("warm", "fill or steady", "the volume is not new"));

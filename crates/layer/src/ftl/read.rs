@@ -4,9 +4,8 @@ use super::layer::{Ftl, unit_start};
 use super::page_map::PageEntry;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, ReadTarget, Result, Sink, Tok};
-use frit_media::Store;
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Reads a range of bytes. Pages of one program unit that follow each other are read with one
     /// command.
     pub(super) fn read_range(

@@ -19,7 +19,7 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockId, Cause, CrashKind, Error, LostPage, Lpn, PAGE_NONE, Ppn, ReadTarget, Recovery, Result, Sink, Tok,
 };
-use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare, Store};
+use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 use std::collections::HashSet;
 
 /// Newest versions that a scan found.
@@ -85,10 +85,10 @@ struct DamagedRecord {
     in_tail: bool,
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Recovers from the media after the given kind of crash.
     pub(super) fn recover_from_media(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
-        if !N::STORES_BYTES {
+        if !self.stores_bytes() {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }

@@ -10,7 +10,6 @@ use crate::flash::{HANDLES_MAX, NandStream};
 use crate::planted::FtlBug;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Hints, Lpn, Result, Sink};
-use frit_media::Store;
 
 /// Streams of a volume. Number 0 has the data without a placement handle.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl WriteStreams {
     }
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Selects the stream of a write with these hints.
     #[inline]
     pub(super) fn select_stream(&mut self, hints: Hints) {

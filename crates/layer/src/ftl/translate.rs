@@ -14,7 +14,7 @@ use crate::planted::FtlBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{Store, Transfer};
+use frit_media::Transfer;
 use std::collections::BTreeSet;
 
 /// Bytes of an entry.
@@ -70,7 +70,7 @@ fn encode(entry: PageEntry) -> u32 {
     entry.ppn().map_or(0, |ppn| ppn.0 + 1)
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Finds the entry of a page as DFTL does. Returns the token for which the access to the page waits.
     pub(super) fn translate(&mut self, sink: &mut Sink, lpn: Lpn, changes: bool) -> Result<Tok> {
         if self.translation_pages == 0 || self.flash.health.refusal().is_some() {
@@ -140,8 +140,8 @@ impl<N: Store> Ftl<N> {
         let entry = self.map.get(self.translation_lpn(page));
         let Some(ppn) = entry.ppn() else { return Ok(None) };
         let size = to_usize(self.page_bytes);
-        self.stale.bytes.resize(if N::STORES_BYTES { size } else { 0 }, 0);
-        let into = match N::STORES_BYTES {
+        self.stale.bytes.resize(if self.stores_bytes() { size } else { 0 }, 0);
+        let into = match self.stores_bytes() {
             true => ReadTarget::Bytes(&mut self.stale.bytes),
             false => ReadTarget::Len(self.page_bytes),
         };
@@ -150,7 +150,7 @@ impl<N: Store> Ftl<N> {
 
     /// Compares an entry of the translation page in the buffer with the map.
     fn compare(&self, page: u32, lpn: Lpn) -> Result<()> {
-        if !N::STORES_BYTES || !self.stale.filled.has(Lpn(page)) || self.stale.entries.has(lpn) {
+        if !self.stores_bytes() || !self.stale.filled.has(Lpn(page)) || self.stale.entries.has(lpn) {
             return Ok(());
         }
         let (found, expected) = (self.entry_in_buffer(page, lpn), encode(self.map.get(lpn)));
@@ -194,14 +194,15 @@ impl<N: Store> Ftl<N> {
         self.note_moved();
         let size = to_usize(self.page_bytes);
         let mut bytes = std::mem::take(&mut self.stale.bytes);
-        if N::STORES_BYTES {
+        if self.stores_bytes() {
             bytes.clear();
             for lpn in self.covered_by(page) {
                 bytes.extend_from_slice(&encode(self.map.get(Lpn(lpn))).to_le_bytes());
             }
             bytes.resize(size, 0);
         }
-        let data = if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(self.page_bytes) };
+        let data =
+            if self.stores_bytes() { WriteData::Bytes(&bytes) } else { WriteData::Len(self.page_bytes) };
         let after = read.unwrap_or_default();
         let (lpns, stream) = ([lpn.0], NandStream::Cold);
         let write = UnitWrite {

@@ -7,7 +7,6 @@ use super::place::MergeStats;
 use super::translate::TranslationStats;
 use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
-use frit_media::Store;
 
 /// Number of slices of the address space in [`LayerView::residence`].
 const SLICES: u32 = 256;
@@ -31,7 +30,7 @@ pub(super) struct FtlStats {
     pub(super) translation: TranslationStats,
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// DRAM used by the mapping, its helper tables and the buffers, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         let unit = u64::from(self.unit_pages) * u64::from(self.page_bytes);

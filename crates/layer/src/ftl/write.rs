@@ -10,9 +10,9 @@ use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Hints, Lpn, PAGE_NONE, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{Store, Transfer};
+use frit_media::Transfer;
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Writes a range of bytes.
     pub(super) fn write_range(
         &mut self,
@@ -127,7 +127,8 @@ impl<N: Store> Ftl<N> {
         }
         let unit = self.next_unit(sink);
         let size = self.unit_pages * self.page_bytes;
-        let data = if N::STORES_BYTES { WriteData::Bytes(self.buffer.unit()) } else { WriteData::Len(size) };
+        let data =
+            if self.stores_bytes() { WriteData::Bytes(self.buffer.unit()) } else { WriteData::Len(size) };
         let write = UnitWrite {
             lpns: self.buffer.lpns(),
             unit,

@@ -21,7 +21,6 @@ use crate::planted::HfslBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Lpn, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
 /// Size of an atomic update, in bytes.
 pub(crate) const ATOMIC_BYTES: u32 = 4096;
@@ -45,7 +44,7 @@ pub(crate) struct WrittenPage {
     durable: Tok,
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Returns `true` if a 4 KiB block has several pages, which must change together.
     #[inline]
     pub(crate) fn has_groups(&self) -> bool {
@@ -320,7 +319,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
             if whole || !(first..=last).any(|lpn| self.is_mapped(Lpn(lpn as u32))) {
                 self.unmap_group(sink, first as u32, (last - first + 1) as u32)?;
             } else {
-                self.write_range(sink, byte, zeros::<N>(len as u32), frit_core::Hints::NONE)?;
+                self.write_range(sink, byte, zeros(len as u32), frit_core::Hints::NONE)?;
             }
             byte += len;
         }

@@ -17,7 +17,6 @@ use frit_core::{
     BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, ReadTarget, Result,
     Severity, Sink,
 };
-use frit_media::Store;
 use std::collections::BTreeMap;
 
 /// Page version that no entry names.
@@ -101,7 +100,7 @@ fn damage_location(e: &Error) -> MediumAddr {
     }
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Compares map, spare areas, descriptors and data with each other.
     pub(super) fn run_check(
         &mut self,

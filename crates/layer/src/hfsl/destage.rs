@@ -10,7 +10,6 @@ use super::read::sub_spans;
 use crate::flash::NandStream;
 use crate::spans::PageSpan;
 use frit_core::{Cause, Error, Lpn, Progress, Result, Sink, Tok};
-use frit_media::Store;
 
 /// Share of PCM that is kept free of pages over files (`flush_map`), whatever `pcm_low` says (our
 /// choice).
@@ -20,7 +19,7 @@ use frit_media::Store;
 /// the 2 % of `pcm_low`, a volume of 4 MiB of PCM makes three syncs for every ten writes of 4 KiB.
 const HELD_SHARE: f64 = 0.125;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Number of slots that a write of part of a page to PCM takes.
     fn slots_for(&self, span: PageSpan) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };

@@ -8,9 +8,8 @@ use frit_core::{
     CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery,
     Result, SECTOR_BYTES, Sector, Sink,
 };
-use frit_media::Store;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     fn medium_of(&self, lpn: Lpn) -> Option<MediumKind> {
         match self.map.get(lpn).place() {
             // A lost page is not reported as a hole: a copy by extents must read it and get the
@@ -23,7 +22,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> Quiesce for Hfsl<N, P> {
+impl Quiesce for Hfsl {
     fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.shut_down(sink)
     }
@@ -41,7 +40,7 @@ impl<N: Store, P: Store> Quiesce for Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> Durable for Hfsl<N, P> {
+impl Durable for Hfsl {
     fn format(&mut self, sink: &mut Sink) -> Result<()> {
         if !self.map.each() {
             let why = "does not survive a crash or a power loss; a volume needs \"each\"";

@@ -9,11 +9,9 @@
 
 use super::layout::{ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::PcmSpace;
-use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Lpn, Result, Sink};
-use frit_media::Store;
+use frit_core::{Cause, Lpn, Result, Sink, WriteData};
 
 /// Entries written together: one cache line of the processor, so that the entries of a 4 KiB block
 /// are copied as one unit whenever the host writes the file back.
@@ -52,12 +50,7 @@ impl FlushMap {
 
     /// Updates the second map between two syncs of PCM, and frees everything that was held back.
     /// The first map has `pages` entries.
-    pub(crate) fn write<P: Store>(
-        &mut self,
-        sink: &mut Sink,
-        pcm: &mut PcmSpace<P>,
-        pages: usize,
-    ) -> Result<()> {
+    pub(crate) fn write(&mut self, sink: &mut Sink, pcm: &mut PcmSpace, pages: usize) -> Result<()> {
         let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };
         if !is_planted(HfslBug::FlushMapFirst) {
             pcm.medium.flush(sink)?;
@@ -66,13 +59,13 @@ impl FlushMap {
         for chunk in self.take() {
             let first = chunk * CHUNK;
             let len = (pages - first).min(CHUNK) * ENTRY_LEN;
-            if P::STORES_BYTES {
+            if pcm.stores_bytes() {
                 // Under `map_persist = each` the map in PCM is current, so entries are copied from
                 // there.
                 pcm.medium.peek(pcm.layout.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
             }
             let (at, start) = (base + first as u64 * ENTRY_BYTES, sink.start());
-            pcm.medium.write(sink, at, source_of::<P>(&bytes[..len]), Cause::Meta, start)?;
+            pcm.medium.write(sink, at, WriteData::Bytes(&bytes[..len]), Cause::Meta, start)?;
         }
         pcm.medium.flush(sink)?;
         // Only now does no durable map name the released locations.

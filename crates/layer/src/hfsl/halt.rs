@@ -8,9 +8,8 @@ use super::pcm::NONE;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
 use frit_core::{Result, Sink, Tok};
-use frit_media::Store;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Shuts down in order: writes descriptors and map, and notes it in the header.
     pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
         self.ensure_in_use(sink)?;

@@ -7,12 +7,10 @@ use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
 use super::redo::RedoArea;
 use crate::header::{HEAD_BYTES, LayerHeader, STATE_AT};
-use crate::payload::source_of;
 use crate::planted::HfslBug;
 use crate::words::{seal, unseal};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok};
-use frit_media::Store;
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
 use frit_wear::Leveled;
 
 const SEQ_AT: u64 = 72;
@@ -82,8 +80,8 @@ pub(crate) struct FormattedSizes {
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn formatted_sizes<P: Store>(medium: &mut Leveled<P>) -> Result<Option<FormattedSizes>> {
-    if !P::STORES_BYTES || medium.bytes() < HEADER_BYTES {
+pub(crate) fn formatted_sizes(medium: &mut Leveled) -> Result<Option<FormattedSizes>> {
+    if !medium.stores_bytes() || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
     let mut bytes = [0; HEAD_BYTES];
@@ -100,7 +98,7 @@ fn flags_word(flags: u32) -> u64 {
     u64::from(flags) | u64::from(frit_media::checksum::crc32c(&flags.to_le_bytes())) << 32
 }
 
-impl<P: Store> PcmSpace<P> {
+impl PcmSpace {
     /// Returns the identity part of the header: version, page size, sub-page size, pages, sub-page
     /// slots, bytes of a descriptor, has a second map as of the last flush, the map was
     /// initialised, lines of the ring of redo records, bytes of a line.
@@ -125,7 +123,7 @@ impl<P: Store> PcmSpace<P> {
     }
 
     pub(crate) fn meta(&mut self, sink: &mut Sink, at: u64, bytes: &[u8], after: Tok) -> Result<Tok> {
-        self.medium.write(sink, at, source_of::<P>(bytes), Cause::Meta, after)
+        self.medium.write(sink, at, WriteData::Bytes(bytes), Cause::Meta, after)
     }
 
     /// Writes the whole header with the state "in use". The flags are written last, since they make
@@ -245,7 +243,7 @@ impl<P: Store> PcmSpace<P> {
     }
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
     #[inline]
     pub(crate) fn ensure_in_use(&mut self, sink: &mut Sink) -> Result<()> {

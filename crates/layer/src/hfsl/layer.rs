@@ -23,7 +23,7 @@ use frit_core::{
     BlockLayer, ByteAccess, Cause, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget,
     Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
-use frit_media::{Dram, NandArray, Pcm, Store};
+use frit_media::{Dram, NandArray, Pcm};
 use frit_wear::{Leveled, PcmWearKeys};
 
 /// Number of pages by which a read prefetches the records and the contents of the following pages.
@@ -45,10 +45,10 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
 /// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
 /// (either both hold bytes or neither does).
 #[derive(Debug)]
-pub struct Hfsl<N: Store, P: Store> {
+pub struct Hfsl {
     pub(crate) config: HfslConfig,
-    pub(crate) flash: Flash<N>,
-    pub(crate) map: MappingTable<P>,
+    pub(crate) flash: Flash,
+    pub(crate) map: MappingTable,
     pub(crate) placement: Placement,
     pub(crate) heat: Heat,
     pub(crate) heat_on: bool,
@@ -60,16 +60,22 @@ pub struct Hfsl<N: Store, P: Store> {
     pub(crate) scratch: Vec<u8>,
     /// State of use, as recorded in the header in PCM.
     pub(crate) usage: RecordedUse,
-    pub(crate) dram: Option<ReadBuffer<P>>,
+    pub(crate) dram: Option<ReadBuffer>,
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.flash.stores_bytes()
+    }
+
     /// Creates a layer over the given media: one NAND device or an array of them. Without PCM it is
     /// a page-mapped FTL on NAND: the baseline.
     ///
     /// # Errors
     /// A parameter that does not fit these media; the error names the permitted values.
-    pub fn new(config: HfslConfig, nand: impl Into<NandArray<N>>, pcm: Option<Pcm<P>>) -> Result<Self> {
+    pub fn new(config: HfslConfig, nand: impl Into<NandArray>, pcm: Option<Pcm>) -> Result<Self> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
@@ -100,7 +106,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
             stats: HfslStats::default(),
             page_bytes: g.page_bytes,
             pages,
-            scratch: if N::STORES_BYTES { vec![0; g.page_bytes as usize] } else { Vec::new() },
+            scratch: if nand.stores_bytes() { vec![0; g.page_bytes as usize] } else { Vec::new() },
             flash: Flash::new(nand, flash_config, share),
             dram: None,
             map: MappingTable::new(pages, pcm, config.map_persist),
@@ -119,7 +125,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     ///
     /// # Errors
     /// The buffer is smaller than a page.
-    pub fn with_dram(mut self, dram: Dram<P>) -> Result<Self> {
+    pub fn with_dram(mut self, dram: Dram) -> Result<Self> {
         let policy = parse_name("buffer", &self.config.buffer)?;
         self.dram = Some(ReadBuffer::new(dram, self.page_bytes, policy)?);
         Ok(self)
@@ -142,12 +148,12 @@ impl<N: Store, P: Store> Hfsl<N, P> {
 
     /// The NAND side.
     #[must_use]
-    pub fn flash(&self) -> &Flash<N> {
+    pub fn flash(&self) -> &Flash {
         &self.flash
     }
 
     /// The NAND side, for fault injection.
-    pub fn flash_mut(&mut self) -> &mut Flash<N> {
+    pub fn flash_mut(&mut self) -> &mut Flash {
         &mut self.flash
     }
 
@@ -164,7 +170,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     pub(crate) fn capacity_bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.page_bytes)
     }
@@ -208,11 +214,11 @@ impl<N: Store, P: Store> Hfsl<N, P> {
         cause: Cause,
     ) -> Result<()> {
         let (first, last) = self.pages_of(at, into.len());
-        if N::STORES_BYTES && first < last {
+        if self.stores_bytes() && first < last {
             (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.prefetch_read(lpn));
         }
         for span in page_spans(at, into.len(), self.page_bytes) {
-            if N::STORES_BYTES && span.lpn.0 + READ_AHEAD <= last {
+            if self.stores_bytes() && span.lpn.0 + READ_AHEAD <= last {
                 self.prefetch_read(span.lpn.0 + READ_AHEAD);
             }
             self.read_page(sink, span, into.part(span.from, span.len), cause)?;
@@ -237,7 +243,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> BlockLayer for Hfsl<N, P> {
+impl BlockLayer for Hfsl {
     fn info(&self) -> Info {
         Info {
             name: "hfsl",
@@ -313,7 +319,7 @@ impl<N: Store, P: Store> BlockLayer for Hfsl<N, P> {
             if len == page || !self.is_mapped(lpn) {
                 self.unmap(sink, lpn).map_err(|e| self.refuse_after(e))?;
             } else {
-                self.write_range(sink, byte, zeros::<N>(len as u32), Hints::NONE)?;
+                self.write_range(sink, byte, zeros(len as u32), Hints::NONE)?;
             }
             byte += len;
         }
@@ -341,7 +347,7 @@ impl<N: Store, P: Store> BlockLayer for Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> ByteAccess for Hfsl<N, P> {
+impl ByteAccess for Hfsl {
     fn read_bytes(&mut self, sink: &mut Sink, at: u64, into: ReadTarget<'_>) -> Result<()> {
         self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into, Cause::Host)

@@ -6,7 +6,7 @@ use super::entry::SUBPAGES_MAX;
 use super::redo::{RedoArea, RedoRing};
 use crate::flash::page_capacity;
 use frit_core::{Error, Result, SECTOR_BYTES};
-use frit_media::{NandArray, NandGeometry, Store};
+use frit_media::{NandArray, NandGeometry};
 use frit_wear::Leveled;
 
 /// Size of the header, in bytes.
@@ -48,8 +48,8 @@ impl PcmLayout {
     ///
     /// # Errors
     /// The map leaves too little space for data, or more slots than can be addressed.
-    pub(super) fn new<P: Store>(
-        medium: &mut Leveled<P>,
+    pub(super) fn new(
+        medium: &mut Leveled,
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
@@ -167,7 +167,7 @@ pub(super) fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Opti
 }
 
 /// Number of logical pages, and the largest number of them that one NAND unit holds.
-pub(super) fn capacity<N: Store>(config: &HfslConfig, nand: &NandArray<N>) -> Result<(u32, u32)> {
+pub(super) fn capacity(config: &HfslConfig, nand: &NandArray) -> Result<(u32, u32)> {
     let survives = config.map_persist == MapPersist::Each;
     let pages = page_capacity(nand, config.capacity, config.over_provisioning, survives)?;
     Ok((pages, pages.div_ceil(nand.geometry().units())))

@@ -6,18 +6,16 @@ use super::flush_map::FlushMap;
 use super::layout::ENTRY_BYTES;
 use super::pcm::PcmSpace;
 use crate::flash::{ForwardMap, MovedPage};
-use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Tok};
-use frit_media::Store;
+use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Tok, WriteData};
 use std::collections::BTreeMap;
 
 /// Mapping table, and the PCM that holds the table and some of the pages.
 #[derive(Debug)]
-pub(crate) struct MappingTable<P: Store> {
+pub(crate) struct MappingTable {
     pub(crate) table: Vec<u64>,
-    pub(crate) pcm: Option<PcmSpace<P>>,
+    pub(crate) pcm: Option<PcmSpace>,
     pub(crate) persist: MapPersist,
     /// Token that every write of an entry and of a redo record waits for: after it, no older redo
     /// record can overwrite the entry.
@@ -30,8 +28,8 @@ pub(crate) struct MappingTable<P: Store> {
     pub(crate) flush_map: Option<FlushMap>,
 }
 
-impl<P: Store> MappingTable<P> {
-    pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<P>>, persist: MapPersist) -> MappingTable<P> {
+impl MappingTable {
+    pub(crate) fn new(pages: u32, pcm: Option<PcmSpace>, persist: MapPersist) -> MappingTable {
         let flush_map = pcm.as_ref().and_then(|p| p.layout.flush_map_at).map(|_| FlushMap::new(pages));
         let table = frit_media::memory::table64(pages as usize);
         MappingTable {
@@ -118,7 +116,7 @@ impl<P: Store> MappingTable<P> {
     }
 }
 
-impl<P: Store> ForwardMap for MappingTable<P> {
+impl ForwardMap for MappingTable {
     #[inline]
     fn moved(&mut self, sink: &mut Sink, page: MovedPage) -> Result<Tok> {
         let entry = self.get(page.lpn).moved(PageLocation::Nand(page.to), 0, page.seq);
@@ -148,10 +146,10 @@ impl<P: Store> ForwardMap for MappingTable<P> {
     }
 }
 
-impl<P: Store> PcmSpace<P> {
+impl PcmSpace {
     /// Writes an entry to PCM. It is durable after the next fence.
     pub(crate) fn write_entry(&mut self, sink: &mut Sink, lpn: u32, raw: u64, after: Tok) -> Result<Tok> {
         let at = self.layout.map_at + u64::from(lpn) * ENTRY_BYTES;
-        self.medium.write(sink, at, source_of::<P>(&raw.to_le_bytes()), Cause::Meta, after)
+        self.medium.write(sink, at, WriteData::Bytes(&raw.to_le_bytes()), Cause::Meta, after)
     }
 }

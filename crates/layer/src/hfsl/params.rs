@@ -6,9 +6,8 @@ use super::{FusionMethod, Hfsl, HfslConfig};
 use crate::flash::Gc;
 use frit_core::params::parse_name;
 use frit_core::{Error, ParamInfo, ParamTable, Params, Result};
-use frit_media::Store;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Returns the value of a parameter that is derived from the media, or `None` for others.
     fn derived(&self, key: &str) -> Option<u64> {
         let g = self.flash.nand().geometry();
@@ -27,7 +26,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> Params for Hfsl<N, P> {
+impl Params for Hfsl {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {
@@ -49,7 +48,7 @@ impl<N: Store, P: Store> Params for Hfsl<N, P> {
     }
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Applies a configuration in which `key` was changed. Nothing changes when a policy name is
     /// unknown.
     fn apply(&mut self, key: &str, c: HfslConfig) -> Result<()> {

@@ -13,8 +13,8 @@ use super::redo::{RedoLog, RedoRing};
 use crate::planted::HfslBug;
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
-use frit_core::{Error, Lpn, MediumKind, Result, Sink, Tok};
-use frit_media::{Store, checksum};
+use frit_core::{Error, Lpn, MediumKind, Result, Sink, Tok, TokTable};
+use frit_media::checksum;
 use frit_wear::Leveled;
 use std::collections::VecDeque;
 
@@ -70,21 +70,21 @@ pub(crate) struct RegionState {
 
 /// PCM with its free slots, descriptors and regions.
 #[derive(Debug)]
-pub(crate) struct PcmSpace<P: Store> {
-    pub(crate) medium: Leveled<P>,
+pub(crate) struct PcmSpace {
+    pub(crate) medium: Leveled,
     pub(crate) layout: PcmLayout,
     pub(crate) redo: RedoLog,
     /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
     /// Token for each slot. A free slot may be written after it: its old contents are then durable
     /// elsewhere. A slot in use has been written when it completes.
-    pub(crate) ready: Vec<Tok>,
+    pub(crate) ready: TokTable,
     /// Checksums of the contents of slots; empty if the media hold no bytes.
     pub(crate) sums: Vec<u32>,
     pub(crate) desc: Vec<Desc>,
     pub(crate) desc_free: VecDeque<u32>,
     /// Token for each free descriptor, after which it may be written again.
-    pub(crate) desc_ready: Vec<Tok>,
+    pub(crate) desc_ready: TokTable,
     /// Time at which the header says for certain that the layer is in use: no slot is written before.
     pub(crate) in_use: Tok,
     /// Slots and descriptors released since the last flush; the map as of that flush still names
@@ -95,16 +95,22 @@ pub(crate) struct PcmSpace<P: Store> {
     pub(crate) regions: [RegionState; 2],
 }
 
-impl<P: Store> PcmSpace<P> {
+impl PcmSpace {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.medium.stores_bytes()
+    }
+
     /// Divides PCM for a volume of `pages` pages.
     pub(crate) fn new(
-        mut medium: Leveled<P>,
+        mut medium: Leveled,
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
         config: &HfslConfig,
         ring: Option<RedoRing>,
-    ) -> Result<PcmSpace<P>> {
+    ) -> Result<PcmSpace> {
         let buffer: PcmBuffer = parse_name("buffer", &config.buffer)?;
         let (flush_map, raw_bytes) = (config.flush_map, config.raw_bytes);
         let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map, ring, raw_bytes)?;
@@ -113,14 +119,14 @@ impl<P: Store> PcmSpace<P> {
             layout,
             redo: RedoLog::default(),
             free: VecDeque::new(),
-            ready: Vec::new(),
+            ready: TokTable::default(),
             sums: Vec::new(),
             desc: Vec::new(),
             desc_free: VecDeque::new(),
-            desc_ready: Vec::new(),
+            desc_ready: TokTable::default(),
             in_use: Tok::default(),
             held: layout.flush_map_at.map(|_| (Vec::new(), Vec::new())),
-            sub: vec![0; if P::STORES_BYTES { sub_bytes as usize } else { 0 }],
+            sub: vec![0; if medium.stores_bytes() { sub_bytes as usize } else { 0 }],
             regions: [region(), region()],
             medium,
         };
@@ -134,12 +140,12 @@ impl<P: Store> PcmSpace<P> {
             Desc { lpn: NONE, region: PcmRegion::Storage, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
         self.redo = RedoLog::default();
         self.free = (0..self.layout.slots).collect();
-        self.ready = vec![Tok::default(); self.layout.slots as usize];
+        self.ready = TokTable::new(self.layout.slots as usize);
         self.desc = vec![none; self.layout.slots as usize];
         self.desc_free = (0..self.layout.slots).collect();
-        self.desc_ready = vec![Tok::default(); self.layout.slots as usize];
+        self.desc_ready = TokTable::new(self.layout.slots as usize);
         self.in_use = Tok::default();
-        self.sums = vec![0; if P::STORES_BYTES { self.layout.slots as usize } else { 0 }];
+        self.sums = vec![0; if self.stores_bytes() { self.layout.slots as usize } else { 0 }];
         if let Some((slots, descs)) = &mut self.held {
             slots.clear();
             descs.clear();
@@ -175,12 +181,13 @@ impl<P: Store> PcmSpace<P> {
     /// space.
     pub(crate) fn alloc_slot(&mut self, sink: &mut Sink) -> Result<(u32, Tok)> {
         let slot = self.free.pop_front().ok_or_else(|| no_space("sub-page"))?;
-        Ok((slot, sink.join(self.ready[slot as usize], self.in_use)))
+        Ok((slot, sink.join(self.ready.get(slot as usize), self.in_use)))
     }
 
     /// Releases a slot, which may be written again after `ready`.
     pub(crate) fn free_slot(&mut self, slot: u32, ready: Tok) {
-        self.ready[slot as usize] = if is_planted(HfslBug::SlotReuseEarly) { Tok::default() } else { ready };
+        self.ready
+            .set(slot as usize, if is_planted(HfslBug::SlotReuseEarly) { Tok::default() } else { ready });
         // The map as of the last flush may still name the slot.
         match &mut self.held {
             Some((slots, _)) if !is_planted(HfslBug::ReuseBeforeFlush) => slots.push(slot),
@@ -204,7 +211,7 @@ impl<P: Store> PcmSpace<P> {
     /// Returns the entry of a page, as stored in PCM.
     pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
         let mut raw = [0; ENTRY_LEN];
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             self.medium.peek(self.layout.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
         }
         Ok(u64::from_le_bytes(raw))
@@ -213,14 +220,14 @@ impl<P: Store> PcmSpace<P> {
     /// Records the checksum of the bytes written to a slot.
     #[inline]
     pub(crate) fn record_sum(&mut self, lpn: u32, sub: usize, slot: u32, bytes: &[u8]) {
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             self.sums[slot as usize] = sum_of(lpn, sub, bytes);
         }
     }
 
     /// Records the checksum of a slot from its contents in PCM.
     pub(crate) fn refresh_sum(&mut self, lpn: u32, sub: usize, slot: u32) -> Result<()> {
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             let at = self.slot_at(slot);
             self.medium.peek(at, &mut self.sub)?;
             self.sums[slot as usize] = sum_of(lpn, sub, &self.sub);
@@ -234,7 +241,7 @@ impl<P: Store> PcmSpace<P> {
     // Only a whole sub-page has a checksum, so a partial read is verified by all bytes in the
     // store.
     pub(crate) fn verify(&mut self, lpn: u32, sub: usize, slot: u32, part: &[u8]) -> Result<()> {
-        if !P::STORES_BYTES || part.is_empty() {
+        if !self.stores_bytes() || part.is_empty() {
             return Ok(());
         }
         let at = self.slot_at(slot);
@@ -287,8 +294,8 @@ impl<P: Store> PcmSpace<P> {
             }
         }
         self.desc[desc as usize].lpn = NONE;
-        self.desc_ready[desc as usize] =
-            if is_planted(HfslBug::DescReuseEarly) { Tok::default() } else { ready };
+        self.desc_ready
+            .set(desc as usize, if is_planted(HfslBug::DescReuseEarly) { Tok::default() } else { ready });
         match &mut self.held {
             Some((_, descs)) => descs.push(desc),
             None => self.desc_free.push_back(desc),

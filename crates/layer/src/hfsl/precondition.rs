@@ -4,9 +4,8 @@
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
 use frit_core::{Error, Lpn, Ppn, Precondition, Preconditioning, Result};
-use frit_media::Store;
 
-impl<N: Store, P: Store> Preconditioning for Hfsl<N, P> {
+impl Preconditioning for Hfsl {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         if self.flash.valid_pages() > 0
             || self.map.table.iter().any(|&e| MapEntry(e).place() != PageLocation::Unmapped)

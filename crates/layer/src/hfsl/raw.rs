@@ -3,10 +3,9 @@
 
 use super::Hfsl;
 use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, ReadTarget, Result, Sink, WriteData};
-use frit_media::Store;
 use std::ops::Range;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     fn allow(&self, who: &str) -> Result<()> {
         if self.config.raw_access.iter().any(|w| w == who) {
             return Ok(());
@@ -43,7 +42,7 @@ fn no_medium(medium: MediumKind) -> Error {
     Error::param("medium", format!("{medium:?}"), why)
 }
 
-impl<N: Store, P: Store> RawAccess for Hfsl<N, P> {
+impl RawAccess for Hfsl {
     fn raw_read(
         &mut self,
         sink: &mut Sink,

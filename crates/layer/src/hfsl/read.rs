@@ -6,9 +6,8 @@ use super::pcm::NONE;
 use crate::spans::{PageSpan, parts, split};
 use crate::tokens::JoinedToken;
 use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Reads part of a page for the host, or for the processing engine.
     #[inline]
     pub(crate) fn read_page(
@@ -44,7 +43,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
                 bytes.copy_from_slice(&page[span.offset as usize..(span.offset + span.len) as usize]);
             }
             let whole =
-                if N::STORES_BYTES { WriteData::Bytes(&page) } else { WriteData::Len(self.page_bytes) };
+                if self.stores_bytes() { WriteData::Bytes(&page) } else { WriteData::Len(self.page_bytes) };
             match &mut self.dram {
                 Some(dram) => dram.insert_copy(sink, span.lpn, whole, read).map(|()| read),
                 None => Ok(read),

@@ -3,13 +3,13 @@
 
 use super::buffer::{BufferPolicy, PcmBuffer};
 use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{Dram, Store};
+use frit_media::Dram;
 use std::collections::HashMap;
 
 /// Buffer of whole pages, indexed by logical page number and evicted by a buffer policy.
 #[derive(Debug)]
-pub(crate) struct ReadBuffer<P: Store> {
-    pub(crate) medium: Dram<P>,
+pub(crate) struct ReadBuffer {
+    pub(crate) medium: Dram,
     slots: HashMap<u32, u32>,
     owner: Vec<u32>,
     free: Vec<u32>,
@@ -21,8 +21,8 @@ pub(crate) struct ReadBuffer<P: Store> {
     pub(crate) misses: u64,
 }
 
-impl<P: Store> ReadBuffer<P> {
-    pub(crate) fn new(medium: Dram<P>, page_bytes: u32, policy: PcmBuffer) -> Result<ReadBuffer<P>> {
+impl ReadBuffer {
+    pub(crate) fn new(medium: Dram, page_bytes: u32, policy: PcmBuffer) -> Result<ReadBuffer> {
         let slots = u32::try_from(medium.bytes() / u64::from(page_bytes)).unwrap_or(u32::MAX - 1);
         if slots == 0 {
             let why = format!("the DRAM buffer has to hold at least a page of {page_bytes} bytes");

@@ -19,13 +19,13 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, ReadTarget, Recovery, Result, Sink, Tok,
 };
-use frit_media::{SPARE_RECORD_BYTES, Store};
+use frit_media::SPARE_RECORD_BYTES;
 use frit_wear::PcmWearKeys;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Recovers from the media after the given kind of stop.
     pub(super) fn recover_from_media(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
-        if !N::STORES_BYTES {
+        if !self.stores_bytes() {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
@@ -225,7 +225,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     }
 }
 
-impl<P: Store> PcmSpace<P> {
+impl PcmSpace {
     /// Reads the descriptor of a page and the checksums of its sub-pages.
     ///
     /// # Errors

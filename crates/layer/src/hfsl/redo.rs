@@ -54,7 +54,6 @@ use super::{Hfsl, HfslConfig, MapPersist};
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink, Tok};
-use frit_media::Store;
 use frit_media::checksum::{crc32c, digest};
 use frit_wear::Leveled;
 
@@ -111,10 +110,10 @@ impl RedoArea {
 
 impl RedoRing {
     /// Returns the ring of a layer, to be placed in PCM: that of a formatted layer, or a new one.
-    pub(crate) fn of<P: Store>(
+    pub(crate) fn of(
         config: &HfslConfig,
         formatted: Option<FormattedSizes>,
-        medium: &Leveled<P>,
+        medium: &Leveled,
         page_bytes: u32,
     ) -> Option<RedoRing> {
         let line = medium.geometry().line_bytes;
@@ -279,7 +278,7 @@ struct RedoScan {
     torn: Vec<u32>,
 }
 
-impl<P: Store> PcmSpace<P> {
+impl PcmSpace {
     /// Writes the record of a commit. `seq` is larger than the sequence numbers of its pages. The
     /// record is durable when the returned token completes.
     pub(crate) fn write_redo(
@@ -425,7 +424,7 @@ impl<P: Store> PcmSpace<P> {
     }
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Completes a commit that a crash interrupted. Returns the number of entries that were
     /// missing. After a clean shutdown (`clean`) none is missing, whatever the records say. No
     /// record is in force afterwards.

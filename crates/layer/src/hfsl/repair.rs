@@ -5,9 +5,9 @@ use super::check::Orphan;
 use super::entry::{MapEntry, PageLocation};
 use super::pcm::{NONE, sum_of};
 use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink};
-use frit_media::{ExpectedPage, Store};
+use frit_media::ExpectedPage;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Maps a page to a version that no entry named. Returns `false` if that version is damaged
     /// too.
     pub(super) fn map_orphan(&mut self, sink: &mut Sink, lpn: Lpn, orphan: Orphan) -> Result<bool> {

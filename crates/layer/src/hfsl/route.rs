@@ -10,7 +10,6 @@ use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
 use frit_core::{Hints, Lpn, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
 /// Properties of the whole host request; placement uses these, not those of the part in one page.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +18,7 @@ pub(crate) struct HostRequest {
     pub(crate) hints: Hints,
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Writes the part of a request that falls on one page.
     #[inline]
     pub(crate) fn write_page(

@@ -9,9 +9,8 @@ use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Lpn, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Writes all or part of a page to NAND.
     #[inline]
     pub(crate) fn write_to_nand(
@@ -55,7 +54,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
     /// Source for an assembled page: its bytes, or only its length if the media hold no bytes.
     #[inline]
     pub(crate) fn source<'a>(&self, page: &'a [u8]) -> WriteData<'a> {
-        if N::STORES_BYTES { WriteData::Bytes(page) } else { WriteData::Len(self.page_bytes) }
+        if self.stores_bytes() { WriteData::Bytes(page) } else { WriteData::Len(self.page_bytes) }
     }
 
     /// Reads the current contents of a whole page; zeros where nothing was written.
@@ -66,7 +65,8 @@ impl<N: Store, P: Store> Hfsl<N, P> {
         page: &mut [u8],
         cause: Cause,
     ) -> Result<Tok> {
-        let into = if N::STORES_BYTES { ReadTarget::Bytes(page) } else { ReadTarget::Len(self.page_bytes) };
+        let into =
+            if self.stores_bytes() { ReadTarget::Bytes(page) } else { ReadTarget::Len(self.page_bytes) };
         self.read_part(sink, PageSpan::whole(lpn, self.page_bytes), into, cause)
     }
 

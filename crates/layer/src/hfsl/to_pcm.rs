@@ -16,10 +16,9 @@ use crate::spans::PageSpan;
 use crate::tokens::JoinedToken;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 use std::ops::Range;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Writes all or part of a page to PCM. The caller has reserved space.
     pub(crate) fn write_to_pcm(
         &mut self,
@@ -107,7 +106,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
             let cause = if host { Cause::Host } else { Cause::Migrate };
             let (slot, ready) = pcm.alloc_slot(sink)?;
             pcm.attach(desc, part.sub, slot);
-            let bytes = if P::STORES_BYTES {
+            let bytes = if pcm.stores_bytes() {
                 WriteData::Bytes(&page[start as usize..(start + sub_bytes) as usize])
             } else {
                 WriteData::Len(sub_bytes)
@@ -118,7 +117,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
             if let WriteData::Bytes(bytes) = bytes {
                 pcm.record_sum(span.lpn.0, part.sub, slot, bytes);
             }
-            pcm.ready[slot as usize] = done;
+            pcm.ready.set(slot as usize, done);
             all.add(sink, done);
         }
         Ok((desc, all.get(sink)))
@@ -257,7 +256,7 @@ impl<N: Store, P: Store> Hfsl<N, P> {
             if slot != NONE && replaced & (1 << sub) == 0 {
                 pcm.attach(new, sub, slot);
                 // An earlier request may still be writing the shared sub-page.
-                all.add(sink, pcm.ready[slot as usize]);
+                all.add(sink, pcm.ready.get(slot as usize));
             }
         }
         Ok(ShadowPage { desc: new, written: all.get(sink), kept: !replaced })
@@ -284,7 +283,7 @@ pub(crate) fn no_pcm() -> Error {
     Error::Rule { medium: MediumKind::Pcm, at: 0, what: "a page was routed to PCM, and the stack has no PCM" }
 }
 
-impl<P: Store> PcmSpace<P> {
+impl PcmSpace {
     /// Writes a sub-page into a new slot of `desc`, merged with the contents of `old` (or zeros).
     fn write_new_sub(
         &mut self,
@@ -297,7 +296,7 @@ impl<P: Store> PcmSpace<P> {
         let (slot, ready) = self.alloc_slot(sink)?;
         self.attach(desc, part.sub, slot);
         let done = self.fill_slot(sink, desc, slot, SubWrite { part, data }, old, ready)?;
-        self.ready[slot as usize] = done;
+        self.ready.set(slot as usize, done);
         Ok(done)
     }
 
@@ -311,7 +310,7 @@ impl<P: Store> PcmSpace<P> {
         old: u32,
     ) -> Result<Tok> {
         // A damaged sub-page stays where it is, so that reads report it.
-        if part.len < self.layout.sub_bytes && P::STORES_BYTES {
+        if part.len < self.layout.sub_bytes && self.stores_bytes() {
             self.verify(self.desc[desc as usize].lpn, part.sub, old, &[0])?;
         }
         let done = self.write_new_sub(sink, desc, part, data, Some(old))?;
@@ -339,11 +338,12 @@ impl<P: Store> PcmSpace<P> {
             }
             return self.medium.write(sink, at, data, Cause::Host, ready);
         }
-        let mut whole = if P::STORES_BYTES { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
+        let mut whole =
+            if self.stores_bytes() { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
         let mut after = ready;
         if let Some(old) = old.filter(|_| !is_planted(HfslBug::SubPageNotMerged)) {
             let (from, start) = (self.slot_at(old), sink.start());
-            let into = if P::STORES_BYTES {
+            let into = if self.stores_bytes() {
                 ReadTarget::Bytes(&mut whole)
             } else {
                 ReadTarget::Len(self.layout.sub_bytes)
@@ -354,8 +354,11 @@ impl<P: Store> PcmSpace<P> {
         }
         overlay(&mut whole, part.offset, data);
         self.record_sum(lpn, part.sub, slot, &whole);
-        let bytes =
-            if P::STORES_BYTES { WriteData::Bytes(&whole) } else { WriteData::Len(self.layout.sub_bytes) };
+        let bytes = if self.stores_bytes() {
+            WriteData::Bytes(&whole)
+        } else {
+            WriteData::Len(self.layout.sub_bytes)
+        };
         self.medium.write(sink, at, bytes, Cause::Host, after)
     }
 
@@ -371,7 +374,7 @@ impl<P: Store> PcmSpace<P> {
     ) -> Result<Tok> {
         // The old contents get a new checksum together with the new bytes, so they are verified
         // first: otherwise the new checksum would hide existing damage.
-        if part.len < self.layout.sub_bytes && P::STORES_BYTES {
+        if part.len < self.layout.sub_bytes && self.stores_bytes() {
             self.verify(lpn, part.sub, slot, &[0])?;
         }
         let (from, to) = (part.offset / gran * gran, (part.offset + part.len).next_multiple_of(gran));
@@ -380,11 +383,12 @@ impl<P: Store> PcmSpace<P> {
         if (from, to) == (part.offset, part.offset + part.len) {
             return self.medium.write(sink, base + u64::from(from), data, Cause::Host, start);
         }
-        let mut around = if P::STORES_BYTES { vec![0u8; (to - from) as usize] } else { Vec::new() };
-        let into = if P::STORES_BYTES { ReadTarget::Bytes(&mut around) } else { ReadTarget::Len(to - from) };
+        let mut around = if self.stores_bytes() { vec![0u8; (to - from) as usize] } else { Vec::new() };
+        let into =
+            if self.stores_bytes() { ReadTarget::Bytes(&mut around) } else { ReadTarget::Len(to - from) };
         let read = self.medium.read(sink, base + u64::from(from), into, Cause::Merge, start)?;
         overlay(&mut around, part.offset - from, data);
-        let bytes = if P::STORES_BYTES { WriteData::Bytes(&around) } else { WriteData::Len(to - from) };
+        let bytes = if self.stores_bytes() { WriteData::Bytes(&around) } else { WriteData::Len(to - from) };
         self.medium.write(sink, base + u64::from(from), bytes, Cause::Host, read)
     }
 
@@ -392,9 +396,9 @@ impl<P: Store> PcmSpace<P> {
     pub(crate) fn write_desc(&mut self, sink: &mut Sink, desc: u32, after: Tok) -> Result<Tok> {
         let at = self.layout.desc_at + u64::from(desc) * DESC_BYTES;
         // A reused descriptor is overwritten only after the entry that released it is durable.
-        let after = sink.join(after, self.desc_ready[desc as usize]);
+        let after = sink.join(after, self.desc_ready.get(desc as usize));
         let after = sink.join(after, self.in_use);
-        if P::STORES_BYTES {
+        if self.stores_bytes() {
             let d = &self.desc[desc as usize];
             let bytes = d.encode(|slot| self.sums[slot as usize]);
             self.medium.write(sink, at, WriteData::Bytes(&bytes), Cause::Meta, after)

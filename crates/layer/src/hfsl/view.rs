@@ -6,12 +6,11 @@ use super::heat::HeatPolicy;
 use super::pcm::PcmRegion;
 use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
-use frit_media::Store;
 
 /// Number of slices of the address space in [`LayerView::residence`].
 const SLICES: usize = 256;
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// DRAM used by the mapping and its helper tables, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
         let table = self.map.table.len() as u64 * size_of::<MapEntry>() as u64;

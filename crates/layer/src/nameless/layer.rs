@@ -14,7 +14,7 @@ use frit_core::{
     BlockLayer, Error, Hints, Info, NamelessDevice, OwnedBlock, PAGE_NONE, Params, PhysicalAddress, Ppn,
     Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
-use frit_media::{NandArray, Store};
+use frit_media::NandArray;
 use std::collections::HashMap;
 
 /// Blocks that may wait until the saved map no longer refers to them, as a share of the volume. Their
@@ -55,13 +55,13 @@ pub struct Nameless<D> {
     pub(super) scratch: Vec<u8>,
 }
 
-impl<N: Store + Send> Nameless<HostFtl<N>> {
+impl Nameless<HostFtl> {
     /// Creates a volume over NAND: one device or an array of them. The page of the NAND is the block
     /// ([`NamelessConfig::divide`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn over_nand(config: NamelessConfig, nand: impl Into<NandArray<N>>) -> Result<Self> {
+    pub fn over_nand(config: NamelessConfig, nand: impl Into<NandArray>) -> Result<Self> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
@@ -70,7 +70,7 @@ impl<N: Store + Send> Nameless<HostFtl<N>> {
             if !config.scans() {
                 return (0, 0, 0);
             }
-            let (virtual_blocks, metadata) = HostFtl::<N>::metadata_pages(pages, g.page_bytes);
+            let (virtual_blocks, metadata) = HostFtl::metadata_pages(pages, g.page_bytes);
             (virtual_blocks, virtual_blocks + metadata, waiting_limit(pages, g.program_pages))
         };
         let total = |pages: u32| {
@@ -80,7 +80,7 @@ impl<N: Store + Send> Nameless<HostFtl<N>> {
         let fit = |bytes| nominal_capacity(&g, bytes, config.over_provisioning, config.scans());
         let pages = if config.capacity == 0 {
             let all = fit(0)?;
-            let most = Flash::<N>::nominal_pages_per_unit(&g, config.scans());
+            let most = Flash::nominal_pages_per_unit(&g, config.scans());
             let most = u64::from(most.saturating_sub(g.pages_per_block)) * u64::from(g.units());
             // The largest volume that fits with its metadata.
             let mut pages = all;

@@ -5,7 +5,7 @@ use super::layer::NamelessBlock;
 use crate::flash::{Flash, nominal_capacity};
 use crate::nameless::{DeviceBlocks, HostFtl, waiting_limit};
 use frit_core::{Error, Result};
-use frit_media::{NandArray, NandGeometry, Store};
+use frit_media::{NandArray, NandGeometry};
 
 /// Share of the capacity that the virtual address space has by default. Metadata of file systems is a few
 /// percent of their contents at most: ext4 has an inode of 256 bytes for 16 KiB by default, a 64th.
@@ -22,20 +22,19 @@ fn blocks_for(capacity: u32, config: &NamelessBlockConfig, g: &NandGeometry) -> 
 }
 
 /// Pages that can be valid in such a device, with its checkpoints and the queue that is being programmed.
-fn pages_for<N: Store>(blocks: &DeviceBlocks, g: &NandGeometry) -> u64 {
-    let saved = HostFtl::<N>::saved_pages(blocks, g.page_bytes);
+fn pages_for(blocks: &DeviceBlocks, g: &NandGeometry) -> u64 {
+    let saved = HostFtl::saved_pages(blocks, g.page_bytes);
     blocks.pages() + u64::from(saved) + u64::from(g.program_pages)
 }
 
 /// Returns the blocks of a device on NAND.
-fn sizes<N: Store>(config: &NamelessBlockConfig, g: &NandGeometry) -> Result<DeviceBlocks> {
+fn sizes(config: &NamelessBlockConfig, g: &NandGeometry) -> Result<DeviceBlocks> {
     let (device, scans) = (&config.device, config.device.scans());
     let fit = |bytes| nominal_capacity(g, bytes, device.over_provisioning, scans);
-    let (all, usable) = (fit(0)?, Flash::<N>::nominal_pages_per_unit(g, scans));
+    let (all, usable) = (fit(0)?, Flash::nominal_pages_per_unit(g, scans));
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     let most = most.min(u64::from(all));
-    let fits =
-        |capacity: u32| blocks_for(capacity, config, g).filter(|blocks| pages_for::<N>(blocks, g) <= most);
+    let fits = |capacity: u32| blocks_for(capacity, config, g).filter(|blocks| pages_for(blocks, g) <= most);
     let page = u64::from(g.page_bytes);
     if device.capacity > 0 {
         let capacity = u32::try_from(device.capacity.div_ceil(page)).unwrap_or(u32::MAX);
@@ -60,18 +59,18 @@ fn sizes<N: Store>(config: &NamelessBlockConfig, g: &NandGeometry) -> Result<Dev
     })
 }
 
-impl<N: Store + Send> NamelessBlock<HostFtl<N>> {
+impl NamelessBlock<HostFtl> {
     /// Creates a device over NAND: one NAND device or an array of them. The page of the NAND is the block
     /// ([`crate::NamelessConfig::divide`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn over_nand(config: NamelessBlockConfig, nand: impl Into<NandArray<N>>) -> Result<Self> {
+    pub fn over_nand(config: NamelessBlockConfig, nand: impl Into<NandArray>) -> Result<Self> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
         config.device.check_divided(&g)?;
-        let blocks = sizes::<N>(&config, &g)?;
+        let blocks = sizes(&config, &g)?;
         let device = HostFtl::new(&config.device, nand, blocks)?;
         Ok(NamelessBlock::new(config, device))
     }

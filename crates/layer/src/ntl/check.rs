@@ -6,9 +6,8 @@ use super::mapping::MappingPolicy;
 use crate::numbers::Place;
 use frit_core::Lpn;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, Severity, Sink};
-use frit_media::Store;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     /// Compares the records with the tables, and the data with the records.
     pub(super) fn run_check(
         &mut self,

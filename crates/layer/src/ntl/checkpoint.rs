@@ -15,12 +15,11 @@ use crate::numbers::Place;
 use frit_core::Lpn;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, WriteData};
-use frit_media::Store;
 use frit_media::checksum::crc32c;
 
 const MAGIC: &[u8; 8] = b"fritNTLt";
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     /// Writes the checkpoint. The log is merged before, so that its tables need not be saved.
     pub(super) fn write_checkpoint(&mut self, sink: &mut Sink) -> Result<()> {
         if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::LogTables::rows) {
@@ -43,8 +42,11 @@ impl<P: Store> Ntl<P> {
         // Consecutive pages of the checkpoint lie on consecutive chips, which write in parallel.
         for (i, part) in all.chunks(to_usize(self.page_bytes())).enumerate() {
             let at = self.space.layout.checkpoint(to_u64(i) * u64::from(self.page_bytes()));
-            let source =
-                if P::STORES_BYTES { WriteData::Bytes(part) } else { WriteData::Len(count_u32(part.len())) };
+            let source = if self.stores_bytes() {
+                WriteData::Bytes(part)
+            } else {
+                WriteData::Len(count_u32(part.len()))
+            };
             let tok = self.space.pcm.write(sink, at, source, Cause::Meta, start)?;
             sink.ack(tok);
         }

@@ -8,9 +8,8 @@ use frit_core::Lpn;
 use frit_core::convert::bounded_u32;
 use frit_core::planted::is_planted;
 use frit_core::{Result, Sink};
-use frit_media::Store;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     pub(super) fn discard_range(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         self.health.writable()?;
         let page = u64::from(self.page_bytes());
@@ -44,7 +43,7 @@ impl<P: Store> Ntl<P> {
         let spans = page_spans_by_shift(at, bounded_u32(bytes), shift);
         let parts: Vec<PageSpan> = spans.filter(|s| self.live.has(s.lpn)).collect();
         for span in parts {
-            self.write_part(sink, span, zeros::<P>(span.len))?;
+            self.write_part(sink, span, zeros(span.len))?;
         }
         Ok(())
     }

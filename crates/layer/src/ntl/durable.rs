@@ -7,9 +7,8 @@ use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
     Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
-use frit_media::Store;
 
-impl<P: Store> Quiesce for Ntl<P> {
+impl Quiesce for Ntl {
     fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.shut_down(sink)
@@ -20,7 +19,7 @@ impl<P: Store> Quiesce for Ntl<P> {
     }
 }
 
-impl<P: Store> Durable for Ntl<P> {
+impl Durable for Ntl {
     fn format(&mut self, sink: &mut Sink) -> Result<()> {
         self.config.durable()?;
         self.put_head(sink)

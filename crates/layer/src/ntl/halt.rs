@@ -16,10 +16,9 @@ use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::Lpn;
 use frit_core::{Recovery, Result, Sink};
-use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
     /// it in the header.
     pub(super) fn shut_down(&mut self, sink: &mut Sink) -> Result<()> {
@@ -28,7 +27,7 @@ impl<P: Store> Ntl<P> {
         self.flush_all(sink)?;
         // No round is shared by requests before and after a shutdown.
         self.rounds.close(&mut self.stats);
-        let sums = self.space.protected && P::STORES_BYTES;
+        let sums = self.space.protected && self.stores_bytes();
         if self.space.protected {
             self.space.set_mark(sink)?;
         } else {
@@ -128,7 +127,7 @@ impl<P: Store> Ntl<P> {
     }
 }
 
-impl<P: Store> SummarizedRecords for Ntl<P> {
+impl SummarizedRecords for Ntl {
     type Scan = ScannedPages;
 
     fn summary_of(scan: &ScannedPages) -> RecordSummary {

@@ -5,12 +5,11 @@ use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::NtlBug;
 use frit_core::planted::is_planted;
 use frit_core::{Result, Sink, Tok};
-use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritNTL\0";
 const VERSION: u32 = 1;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     /// Returns the header: version, mapping, page bytes, block pages, chips, home pages and log
     /// pages of a chip, pages of a row, protected, log.
     pub(super) fn head(&self) -> LayerHeader {
@@ -40,7 +39,7 @@ impl<P: Store> Ntl<P> {
     /// bytes there is no header to read later.
     #[inline]
     pub(super) fn begin_use(&mut self, sink: &mut Sink) -> Result<()> {
-        if self.usage.noted || !P::STORES_BYTES {
+        if self.usage.noted || !self.stores_bytes() {
             return Ok(());
         }
         // A request that is refused must change nothing: a summary that does not match the records

@@ -18,14 +18,14 @@ use frit_core::{
     BlockLayer, Error, Hints, Info, Params, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
     StackView, Tok, WriteData,
 };
-use frit_media::{Pcm, Store};
+use frit_media::Pcm;
 
 /// An SSD of byte-addressable memory with address mapping. `T` is the token of the sinks that the
 /// layer works with; `P` is the store.
 #[derive(Debug)]
-pub struct Ntl<P: Store> {
+pub struct Ntl {
     pub(super) config: NtlConfig,
-    pub(super) space: NtlMemory<P>,
+    pub(super) space: NtlMemory,
     pub(super) mapping: Mappings,
     /// Pages whose home location was written. The next write there is an update.
     pub(super) used: PageBitmap,
@@ -59,13 +59,19 @@ pub struct Ntl<P: Store> {
     pub(super) copy: Vec<u8>,
 }
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.space.stores_bytes()
+    }
+
     /// Creates the layer over new memory.
     ///
     /// # Errors
     /// Returns an error that names a parameter that is invalid with this memory, and its valid
     /// values.
-    pub fn new(config: NtlConfig, pcm: Pcm<P>) -> Result<Ntl<P>> {
+    pub fn new(config: NtlConfig, pcm: Pcm) -> Result<Ntl> {
         config.validate()?;
         let space = NtlMemory::new(&config, pcm)?;
         let layout = &space.layout;
@@ -74,7 +80,8 @@ impl<P: Store> Ntl<P> {
         let pages = layout.home_places();
         let log = (config.log_kind() != LogKind::None).then(|| LogTables::new(&config, layout));
         let warm = if config.log_kind() == LogKind::Remap { pages } else { 0 };
-        let held = if P::STORES_BYTES { to_usize(layout.page_bytes) } else { 0 };
+        let stores_bytes = space.stores_bytes();
+        let held = if stores_bytes { to_usize(layout.page_bytes) } else { 0 };
         let buffered = if config.buffers() { layout.chips } else { 0 };
         Ok(Ntl {
             mapping: Mappings::new(config.mapping_kind()?, &setup),
@@ -85,7 +92,7 @@ impl<P: Store> Ntl<P> {
             logs: true,
             warm_left: 0,
             log,
-            buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::STORES_BYTES),
+            buffer: UpdateBuffer::new(buffered, layout.page_bytes, stores_bytes),
             reuse_barrier: Tok::default(),
             rounds: WriteRounds::new(layout.chips, config.rounds, config.round_flag),
             stats: NtlStats::default(),
@@ -149,7 +156,7 @@ impl<P: Store> Ntl<P> {
     }
 }
 
-impl<P: Store> BlockLayer for Ntl<P> {
+impl BlockLayer for Ntl {
     fn info(&self) -> Info {
         Info {
             name: "ntl",

@@ -4,21 +4,19 @@
 use super::layout::tail_at;
 use super::space::NtlMemory;
 use crate::marks::{HighestMark, WORDS, is_due, mark_at, mark_copy_at};
-use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::words::{seal, unseal};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Result, Sink, Tok};
-use frit_media::Store;
+use frit_core::{Cause, Result, Sink, Tok, WriteData};
 
 /// Kind of a word that holds the mark.
 const MARK: Option<u8> = Some(1);
 /// Kind of a word that holds the tail.
 const TAIL: Option<u8> = Some(2);
 
-impl<P: Store> NtlMemory<P> {
+impl NtlMemory {
     fn write_word(&mut self, sink: &mut Sink, at: u64, word: u64, after: Tok) -> Result<Tok> {
-        self.pcm.write(sink, at, source_of::<P>(&word.to_le_bytes()), Cause::Meta, after)
+        self.pcm.write(sink, at, WriteData::Bytes(&word.to_le_bytes()), Cause::Meta, after)
     }
 
     /// Replaces `best` by the number in the word at `at`, if it is higher.

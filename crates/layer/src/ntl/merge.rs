@@ -15,11 +15,10 @@ use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 use frit_media::checksum::digest;
 use std::ops::Range;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     /// Copies the pages of rows of the log to their home locations, and frees the rows.
     pub(super) fn merge(&mut self, sink: &mut Sink, rows: Range<u32>) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
@@ -84,7 +83,7 @@ impl<P: Store> Ntl<P> {
     /// once the rows are merged, because rows of the full log are merged in the order in which they
     /// were filled.
     fn last_number(&self, rows: &Range<u32>, coarse: bool) -> Result<u64> {
-        let Some(log) = self.log.as_ref().filter(|_| self.space.protected && P::STORES_BYTES && !coarse)
+        let Some(log) = self.log.as_ref().filter(|_| self.space.protected && self.stores_bytes() && !coarse)
         else {
             return Ok(self.space.seq);
         };
@@ -105,7 +104,7 @@ impl<P: Store> Ntl<P> {
         let read = self.space.read(sink, place, 0, ReadTarget::Len(page), Cause::Gc, certain)?;
         let mut copy = std::mem::take(&mut self.copy);
         let outcome = self.digest_of_slot(place, lpn, &mut copy).and_then(|was| {
-            let data = if P::STORES_BYTES { WriteData::Bytes(&copy) } else { WriteData::Len(page) };
+            let data = if self.stores_bytes() { WriteData::Bytes(&copy) } else { WriteData::Len(page) };
             let cells = if self.used.has(lpn) { CellState::Used } else { CellState::Fresh };
             let after = sink.join(read, certain);
             self.space.put_copy(sink, home, lpn, was, PageWrite { data, cells, cause: Cause::Gc, after })
@@ -119,7 +118,7 @@ impl<P: Store> Ntl<P> {
 
     /// Loads a page of the log. Returns the digest in its record.
     fn digest_of_slot(&self, place: Place, lpn: Lpn, copy: &mut [u8]) -> Result<u64> {
-        if !P::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(0);
         }
         self.space.load(place, copy)?;

@@ -2,9 +2,8 @@
 
 use super::layer::Ntl;
 use frit_core::{ParamInfo, ParamTable, Params, Result};
-use frit_media::Store;
 
-impl<P: Store> Params for Ntl<P> {
+impl Params for Ntl {
     fn list(&self) -> Vec<ParamInfo> {
         self.config.list()
     }

@@ -5,10 +5,9 @@ use super::mapping::MappingPolicy;
 use super::page_bitmap::PageBitmap;
 use crate::record::Record;
 use frit_core::{Error, Lpn, Precondition, Preconditioning, Result};
-use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<P: Store> Preconditioning for Ntl<P> {
+impl Preconditioning for Ntl {
     /// Marks every page as written once, in order. Except for the log, which starts empty, this
     /// state is also stationary.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
@@ -19,7 +18,7 @@ impl<P: Store> Preconditioning for Ntl<P> {
         let pages = self.pages();
         self.used.fill(pages, true);
         self.live.fill(pages, true);
-        if P::STORES_BYTES && self.space.protected {
+        if self.stores_bytes() && self.space.protected {
             // The buffer of a new layer is zero, like its pages.
             let digest = digest(&self.copy);
             for lpn in Lpn::first(pages) {

@@ -7,9 +7,8 @@ use crate::spans::page_spans_by_shift;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, Tok};
-use frit_media::Store;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     pub(super) fn read_range(
         &mut self,
         sink: &mut Sink,
@@ -68,7 +67,7 @@ impl<P: Store> Ntl<P> {
             let what = format!("page {lpn} has no place: this is a bug of the mapping");
             return Err(Error::Corrupt { medium: MediumKind::Pcm, at: u64::from(lpn), what });
         };
-        if !self.space.protected || !P::STORES_BYTES {
+        if !self.space.protected || !self.stores_bytes() {
             return self.space.read(sink, place, first, into, cause, start);
         }
         let tok = self.space.read(sink, place, first, ReadTarget::Len(len), cause, start)?;

@@ -13,7 +13,6 @@ use frit_core::Lpn;
 use frit_core::convert::{to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, CrashKind, Error, ReadTarget, Recovery, Result, Sink, Tok};
-use frit_media::Store;
 use frit_media::checksum::digest;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -65,7 +64,7 @@ struct Repairs {
     mend: Vec<Place>,
 }
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     /// Resets the layer and recovers the pages.
     pub(super) fn recover_pages(&mut self, sink: &mut Sink, stop: CrashKind) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.

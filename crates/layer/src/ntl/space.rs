@@ -9,7 +9,6 @@ use super::config::{NtlConfig, Protect};
 use super::layout::{COPIES, MemoryShape, NtlLayout};
 use crate::fences::Fences;
 use crate::numbers::Place;
-use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::record::{
     CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordBytes, RecordEnd, STATE_WORD_AT,
@@ -52,8 +51,8 @@ impl<'a> PageWrite<'a> {
 
 /// The memory of the layer.
 #[derive(Debug)]
-pub(super) struct NtlMemory<P: Store> {
-    pub(super) pcm: Leveled<P>,
+pub(super) struct NtlMemory {
+    pub(super) pcm: Leveled,
     pub(super) layout: NtlLayout,
     pub(super) protected: bool,
     /// `true` if no leveler moves pages, so that the chip of a place is fixed.
@@ -69,8 +68,14 @@ pub(super) struct NtlMemory<P: Store> {
     pub(super) tails: u64,
 }
 
-impl<P: Store> NtlMemory<P> {
-    pub(super) fn new(config: &NtlConfig, pcm: Pcm<P>) -> Result<NtlMemory<P>> {
+impl NtlMemory {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.pcm.stores_bytes()
+    }
+
+    pub(super) fn new(config: &NtlConfig, pcm: Pcm) -> Result<NtlMemory> {
         let wear = config.wear.config()?;
         let plain = config.wear.wear_leveling == "none";
         let pcm = Leveled::new(pcm, wear).map_err(WearKeys::in_table)?;
@@ -96,7 +101,7 @@ impl<P: Store> NtlMemory<P> {
 
     /// Returns `true` if the store may lose data that is not synced.
     pub(super) fn volatile(&self) -> bool {
-        P::STORES_BYTES && self.pcm.store().volatile()
+        self.stores_bytes() && self.pcm.store().volatile()
     }
 
     /// Returns the chip on which a place currently lies.
@@ -225,7 +230,7 @@ impl<P: Store> NtlMemory<P> {
         let mut done = after;
         for copy in self.layout.places(place) {
             let (at, bytes) = (self.layout.record(copy), bytes(copy));
-            let tok = self.pcm.write(sink, at, source_of::<P>(&bytes), Cause::Meta, after)?;
+            let tok = self.pcm.write(sink, at, WriteData::Bytes(&bytes), Cause::Meta, after)?;
             done = sink.join(done, tok);
         }
         self.fences.wait(sink, done);
@@ -236,13 +241,13 @@ impl<P: Store> NtlMemory<P> {
     pub(super) fn end_record(&mut self, sink: &mut Sink, place: Place, after: Tok) -> Result<()> {
         let verdict = self.record_state(place)?;
         let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
-        if P::STORES_BYTES && record.is_none() {
+        if self.stores_bytes() && record.is_none() {
             return Ok(());
         }
         for copy in self.layout.places(place) {
             let word = record.map_or([0; 8], |r| r.ended(RecordEnd::Evicted, copy));
             let at = self.layout.record(copy) + STATE_WORD_AT;
-            let tok = self.pcm.write(sink, at, source_of::<P>(&word), Cause::Meta, after)?;
+            let tok = self.pcm.write(sink, at, WriteData::Bytes(&word), Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
         Ok(())
@@ -276,7 +281,7 @@ impl<P: Store> NtlMemory<P> {
     /// Returns the combined state of the copies of a page's record. Without bytes both copies are
     /// invalid.
     pub(super) fn record_state(&self, place: Place) -> Result<CombinedState> {
-        if !P::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(CombinedState::of(&[CopyState::Bad; to_usize(COPIES)]));
         }
         CombinedState::of_slot(place, COPIES, |copy| self.copy_state(copy))

@@ -5,12 +5,11 @@ use super::stats::NtlStats;
 use frit_core::StackView;
 use frit_core::convert::{bounded_u32, to_f64};
 use frit_core::visible::{LayerView, Metric, Residence};
-use frit_media::Store;
 
 /// Number of slices of the address space in the residence view.
 const SLICES: u32 = 512;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
         let mut metrics = self.metrics();

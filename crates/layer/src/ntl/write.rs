@@ -11,12 +11,11 @@ use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::{Cause, Error, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
 /// The window in which updates make a page hot, as a multiple of the slots of the remap table.
 const HOT_WINDOW: u32 = 8;
 
-impl<P: Store> Ntl<P> {
+impl Ntl {
     pub(super) fn write_range(&mut self, sink: &mut Sink, at: u64, data: WriteData<'_>) -> Result<()> {
         self.health.writable()?;
         let page = self.page_bytes();
@@ -39,10 +38,10 @@ impl<P: Store> Ntl<P> {
     pub(super) fn write_part(&mut self, sink: &mut Sink, span: PageSpan, data: WriteData<'_>) -> Result<()> {
         let page = self.page_bytes();
         let mut whole = std::mem::take(&mut self.page);
-        let into = if P::STORES_BYTES { ReadTarget::Bytes(&mut whole) } else { ReadTarget::Len(page) };
+        let into = if self.stores_bytes() { ReadTarget::Bytes(&mut whole) } else { ReadTarget::Len(page) };
         let outcome = self.read_page(sink, span.lpn, 0, into, Cause::Merge).and_then(|after| {
             let source = match data.bytes() {
-                Some(bytes) if P::STORES_BYTES => {
+                Some(bytes) if self.stores_bytes() => {
                     whole[to_usize(span.offset)..to_usize(span.offset + span.len)].copy_from_slice(bytes);
                     WriteData::Bytes(&whole)
                 }
@@ -205,7 +204,7 @@ impl<P: Store> Ntl<P> {
             let slot = self.find_log_slot(sink, lpn)?;
             let place = self.space.layout.slot_place(slot);
             let data = match self.buffer.bytes(i) {
-                Some(bytes) if P::STORES_BYTES => WriteData::Bytes(bytes),
+                Some(bytes) if self.stores_bytes() => WriteData::Bytes(bytes),
                 _ => WriteData::Len(self.space.layout.page_bytes),
             };
             let page = PageWrite::of_host(data, CellState::Fresh, self.reuse_barrier);

@@ -2,7 +2,7 @@
 
 use frit_core::BlockId;
 use frit_core::convert::{count_u32, to_usize};
-use frit_media::{NandArray, NandGeometry, Store};
+use frit_media::{NandArray, NandGeometry};
 
 /// Use of an erase block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -196,7 +196,7 @@ impl Sizes {
 }
 
 /// All blocks and units of erased NAND.
-pub(super) fn pools<N: Store>(nand: &NandArray<N>) -> (Vec<EraseBlock>, Vec<Unit>) {
+pub(super) fn pools(nand: &NandArray) -> (Vec<EraseBlock>, Vec<Unit>) {
     let g = nand.geometry();
     let mut blocks = vec![EraseBlock::default(); to_usize(g.blocks())];
     let mut units = vec![Unit::default(); to_usize(g.units())];

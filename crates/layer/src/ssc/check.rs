@@ -9,9 +9,9 @@ use frit_core::planted::is_planted;
 use frit_core::{
     Cause, CheckCounts, CheckScope, Error, Finding, MediumKind, ReadTarget, Result, Severity, Sink,
 };
-use frit_media::{ExpectedPage, PageState, Store};
+use frit_media::{ExpectedPage, PageState};
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Compares the map with the records, and with the data if the scope asks for it.
     pub(super) fn run_check(
         &mut self,
@@ -26,13 +26,13 @@ impl<N: Store> Ssc<N> {
         let mut all = Vec::new();
         self.map.each(&mut |block, entry| all.push((block, entry)));
         all.sort_unstable_by_key(|&(block, _)| block);
-        let mut page = vec![0; if N::STORES_BYTES { to_usize(self.sizes.page_bytes) } else { 0 }];
+        let mut page = vec![0; if self.stores_bytes() { to_usize(self.sizes.page_bytes) } else { 0 }];
         for (block, entry) in all {
             counts.entries += 1;
             let Some(ppn) = entry.ppn() else { continue };
             counts.records += 1;
             let expect = ExpectedPage { lpn: block, tag: entry.tag() };
-            let what = if scope.data && N::STORES_BYTES {
+            let what = if scope.data && self.stores_bytes() {
                 counts.pages_read += 1;
                 counts.bytes_verified += u64::from(self.sizes.page_bytes);
                 let (into, start) = (ReadTarget::Bytes(&mut page), sink.start());
@@ -44,7 +44,7 @@ impl<N: Store> Ssc<N> {
             } else {
                 match self.nand.page_state(ppn)? {
                     PageState::Programmed(spare) if expect.is(spare) => None,
-                    _ if !N::STORES_BYTES => None,
+                    _ if !self.stores_bytes() => None,
                     other => Some(format!("its page is {other:?}")),
                 }
             };
@@ -96,7 +96,7 @@ impl<N: Store> Ssc<N> {
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {
-        if !self.has_copies() || !N::STORES_BYTES || self.health.refusal().is_some() {
+        if !self.has_copies() || !self.stores_bytes() || self.health.refusal().is_some() {
             return Ok(());
         }
         let first = self.checkpoint.first_seq;

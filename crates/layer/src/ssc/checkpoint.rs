@@ -19,7 +19,7 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store, Transfer};
+use frit_media::{Spare, Transfer};
 
 /// State of the checkpoints.
 #[derive(Clone, Default, Debug)]
@@ -46,7 +46,7 @@ pub(super) struct CheckpointBlock {
     pub(super) newest: u64,
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Writes a checkpoint if the log has grown to its share.
     pub(super) fn checkpoint_as_due(&mut self, sink: &mut Sink) -> Result<bool> {
         // A record takes 16 bytes, an entry 12.
@@ -166,12 +166,15 @@ impl<N: Store> Ssc<N> {
         after: Tok,
     ) -> Result<Tok> {
         let mut bytes = std::mem::take(&mut self.scratch);
-        if N::STORES_BYTES {
+        if self.stores_bytes() {
             bytes.fill(0);
             part.encode(&mut bytes);
         }
-        let data =
-            if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
+        let data = if self.stores_bytes() {
+            WriteData::Bytes(&bytes)
+        } else {
+            WriteData::Len(self.sizes.unit_bytes())
+        };
         let written = loop {
             let block = match self.checkpoint_block(sink, unit, part.number) {
                 Ok(block) => block,

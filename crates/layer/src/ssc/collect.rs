@@ -13,7 +13,7 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, PAGE_NONE, Ppn, Progress, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::Spare;
 
 /// Pages whose map entries are prefetched together.
 const AHEAD: u32 = 16;
@@ -27,7 +27,7 @@ struct Copies {
     read: Tok,
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Makes sure that a unit has an open block, or a free block beyond the reserve. An open block that was
     /// taken from the reserve, for a log page, does not count.
     pub(super) fn make_room(&mut self, sink: &mut Sink, unit: u32) -> Result<()> {
@@ -155,7 +155,7 @@ impl<N: Store> Ssc<N> {
     ) -> Result<()> {
         let Some(ppn) = entry.ppn() else { return Ok(()) };
         let (page, from) = (self.sizes.page_bytes, copies.bytes.len());
-        let into = if N::STORES_BYTES {
+        let into = if self.stores_bytes() {
             copies.bytes.resize(from + to_usize(page), 0);
             ReadTarget::Bytes(&mut copies.bytes[from..])
         } else {
@@ -186,10 +186,10 @@ impl<N: Store> Ssc<N> {
         }
         let Copies { blocks, mut bytes, read } = std::mem::take(copies);
         let size = self.sizes.unit_bytes();
-        if N::STORES_BYTES {
+        if self.stores_bytes() {
             bytes.resize(to_usize(size), 0);
         }
-        let data = if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(size) };
+        let data = if self.stores_bytes() { WriteData::Bytes(&bytes) } else { WriteData::Len(size) };
         let (first, spares, done) =
             self.program_data(sink, unit, &blocks, |_| true, data, Cause::Gc, read)?;
         for (i, &block) in (0..).zip(&blocks) {

@@ -12,10 +12,9 @@ use frit_core::{
     DurabilityPoint, Error, Finding, MediumKind, Progress, ReadTarget, Result, Sink, StackView, Tok,
     WriteData,
 };
-use frit_media::Store;
 use std::ops::Range;
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Checks that an access to whole blocks is possible.
     fn check_blocks(&self, first: u32, data: WriteData<'_>) -> Result<()> {
         let count = data.len() / self.sizes.page_bytes;
@@ -31,7 +30,7 @@ impl<N: Store> Ssc<N> {
     }
 }
 
-impl<N: Store + Send> CacheDevice for Ssc<N> {
+impl CacheDevice for Ssc {
     fn block_bytes(&self) -> u32 {
         self.sizes.page_bytes
     }
@@ -186,7 +185,7 @@ impl<N: Store + Send> CacheDevice for Ssc<N> {
     }
 
     fn holds_bytes(&self) -> bool {
-        N::STORES_BYTES
+        self.stores_bytes()
     }
 
     fn metrics(&self) -> Vec<Metric> {

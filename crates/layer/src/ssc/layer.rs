@@ -12,13 +12,13 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::{BlockId, Error, Ppn, Result, Sink, Tok};
 use frit_media::memory::table32;
-use frit_media::{ExpectedPage, NandArray, Store};
+use frit_media::{ExpectedPage, NandArray};
 
 /// A solid-state cache over NAND. `T` is the token of the sinks; `N` stores the bytes of NAND.
 #[derive(Debug)]
-pub struct Ssc<N: Store> {
+pub struct Ssc {
     pub(super) config: SscConfig,
-    pub(super) nand: NandArray<N>,
+    pub(super) nand: NandArray,
     pub(super) sizes: Sizes,
     pub(super) map: AnyMap,
     /// Page → block + 1 for current versions, 0 for all others.
@@ -54,13 +54,19 @@ pub struct Ssc<N: Store> {
     pub(super) scratch: Vec<u8>,
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.nand.stores_bytes()
+    }
+
     /// Creates a device over NAND: one device or an array of them. The page of the NAND is the cached
     /// block ([`frit_media::NandGeometry::with_mapping_unit`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: SscConfig, nand: impl Into<NandArray<N>>) -> Result<Ssc<N>> {
+    pub fn new(config: SscConfig, nand: impl Into<NandArray>) -> Result<Ssc> {
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
@@ -75,7 +81,8 @@ impl<N: Store> Ssc<N> {
         let sizes = Sizes::new(&g, config.reserve, config.metadata_copies)
             .map_err(|(key, value, why)| Error::param(key, value, why))?;
         let buffers = if config.is_synchronous() { 1 } else { config.merge_buffer };
-        let held = if N::STORES_BYTES { to_usize(sizes.unit_bytes()) } else { 0 };
+        let stores_bytes = nand.stores_bytes();
+        let held = if stores_bytes { to_usize(sizes.unit_bytes()) } else { 0 };
         let (blocks, units) = blocks::pools(&nand);
         let mut ssc = Ssc {
             // Versions in the buffer have no page yet.
@@ -85,7 +92,7 @@ impl<N: Store> Ssc<N> {
             units,
             usable: Vec::new(),
             dirty_space: 0,
-            buffer: MergeBuffer::new(buffers, g.program_pages, g.page_bytes, N::STORES_BYTES),
+            buffer: MergeBuffer::new(buffers, g.program_pages, g.page_bytes, stores_bytes),
             log: MapLog::new(),
             checkpoint: Checkpoint::default(),
             seq: 0,
@@ -115,12 +122,12 @@ impl<N: Store> Ssc<N> {
 
     /// The NAND devices.
     #[must_use]
-    pub fn nand(&self) -> &NandArray<N> {
+    pub fn nand(&self) -> &NandArray {
         &self.nand
     }
 
     /// The NAND devices, for fault injection.
-    pub fn nand_mut(&mut self) -> &mut NandArray<N> {
+    pub fn nand_mut(&mut self) -> &mut NandArray {
         &mut self.nand
     }
 
@@ -237,7 +244,7 @@ impl<N: Store> Ssc<N> {
 
     /// Identity that the page of an entry must have, if the store holds bytes.
     pub(super) fn expected(&self, block: u32, entry: Entry) -> Option<ExpectedPage> {
-        N::STORES_BYTES.then(|| ExpectedPage { lpn: block, tag: entry.tag() })
+        self.stores_bytes().then(|| ExpectedPage { lpn: block, tag: entry.tag() })
     }
 
     /// First page of an erase block.

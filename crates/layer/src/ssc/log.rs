@@ -15,7 +15,7 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::Spare;
 use std::collections::VecDeque;
 
 /// State of the log.
@@ -53,7 +53,7 @@ impl MapLog {
     }
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Adds a change that follows an access which is done with `after`.
     pub(super) fn record(&mut self, sink: &mut Sink, change: Change, after: Tok) -> u64 {
         let seq = self.next_seq();
@@ -139,7 +139,7 @@ impl<N: Store> Ssc<N> {
             synced: if is_planted(SscBug::SyncedEarly) { self.seq } else { self.synced },
             records: self.log.pending.iter().take(count).copied().collect(),
         };
-        if N::STORES_BYTES {
+        if self.stores_bytes() {
             self.scratch.fill(0);
             page.encode(&mut self.scratch);
         }
@@ -192,7 +192,7 @@ impl<N: Store> Ssc<N> {
         after: Tok,
     ) -> Result<Tok> {
         let scratch = std::mem::take(&mut self.scratch);
-        let data = if N::STORES_BYTES {
+        let data = if self.stores_bytes() {
             WriteData::Bytes(&scratch)
         } else {
             WriteData::Len(self.sizes.unit_bytes())

@@ -4,7 +4,7 @@ use super::blocks::{BlockUse, OpenBlock};
 use super::layer::Ssc;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::{BlockId, Cause, Error, Ppn, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store, Transfer};
+use frit_media::{Spare, Transfer};
 
 /// A program unit to be programmed.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct UnitProgram<'a> {
     pub(super) after: Tok,
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Opens a block of a unit, unless one is open. It may be one of the reserve.
     pub(super) fn open_block(&mut self, sink: &mut Sink, unit: u32) -> Result<OpenBlock> {
         if let Some(open) = self.units[to_usize(unit)].open {

@@ -7,9 +7,8 @@ use crate::planted::SscBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{CacheRead, Cause, Error, Lpn, ReadTarget, Result, Sink, Tok};
-use frit_media::Store;
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Reads part of a block, if no damage makes the whole map uncertain. A clean block that is damaged is dropped, and is a miss.
     pub(super) fn read_block(
         &mut self,

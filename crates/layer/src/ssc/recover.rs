@@ -20,7 +20,7 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, CrashKind, Error, LostPage, ReadTarget, Recovery, Result, Sink};
-use frit_media::{ExpectedPage, PageState, Store};
+use frit_media::{ExpectedPage, PageState};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Record of the log that states the current version of a block.
@@ -31,10 +31,10 @@ struct Logged {
     seq: u64,
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Recovers from the media after the given kind of crash.
     pub(super) fn recover_from_media(&mut self, sink: &mut Sink, crash: CrashKind) -> Result<Recovery> {
-        if !N::STORES_BYTES {
+        if !self.stores_bytes() {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }

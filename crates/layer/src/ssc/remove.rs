@@ -7,10 +7,9 @@ use crate::planted::SscBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is_planted;
 use frit_core::{BlockState, Lpn, Result, Sink, Tok};
-use frit_media::Store;
 use std::ops::Range;
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// State of a block, if it is present.
     pub(super) fn state_of(entry: Entry) -> Option<BlockState> {
         let dirty = if entry.is_dirty() { BlockState::Dirty } else { BlockState::Clean };

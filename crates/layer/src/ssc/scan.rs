@@ -6,7 +6,7 @@ use crate::planted::SscBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, CrashKind, Error, Ppn, ReadTarget, Result};
-use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare, Store};
+use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -174,7 +174,7 @@ impl Scan {
     }
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Reads all spare areas, and the pages of metadata.
     pub(super) fn scan(&mut self) -> Result<Scan> {
         let g = *self.nand.geometry();

@@ -5,7 +5,6 @@ use super::map::BlockMap;
 use frit_core::StackView;
 use frit_core::convert::{to_f64, to_u64};
 use frit_core::visible::Metric;
-use frit_media::Store;
 
 /// Counters since the device was created. Commands are counted by the media.
 #[derive(Clone, Copy, Default, Debug)]
@@ -31,7 +30,7 @@ pub(super) struct SscStats {
     pub(super) unreadable: u64,
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.extend(self.nand.views());
     }

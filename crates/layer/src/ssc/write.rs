@@ -8,9 +8,8 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, PAGE_NONE, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Writes whole blocks, from `first` on.
     pub(super) fn write_blocks(
         &mut self,
@@ -111,8 +110,8 @@ impl<N: Store> Ssc<N> {
         self.stats.padded += blocks.iter().filter(|&&b| b == PAGE_NONE).count() as u64;
         let dirty: Vec<bool> = blocks.iter().map(|&b| b != PAGE_NONE && self.map.get(b).is_dirty()).collect();
         let size = self.sizes.unit_bytes();
-        let bytes = if N::STORES_BYTES { self.buffer.unit().to_vec() } else { Vec::new() };
-        let data = if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(size) };
+        let bytes = if self.stores_bytes() { self.buffer.unit().to_vec() } else { Vec::new() };
+        let data = if self.stores_bytes() { WriteData::Bytes(&bytes) } else { WriteData::Len(size) };
         let after = self.buffer.read;
         let programmed = self.program_data(sink, unit, &blocks, |i| dirty[i], data, cause, after);
         let (first, spares, done) = match programmed {

@@ -8,6 +8,7 @@ use frit_core::{
     BlockLayer, BlockState, CacheAccess, CacheCommand, CacheReply, CheckScope, CrashKind, Durable, Error,
     Hints, Quiesce, ReadTarget, Sector, Sink, WriteData,
 };
+use frit_media::store::LentStore;
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -17,9 +18,9 @@ const SECTORS: usize = PAGE / 512;
 
 const GEOMETRY: NandGeometry = NandGeometry { page_bytes: PAGE as u32, record_copies: 2, ..TWO_UNITS };
 
-type Layer<'a> = SscBlock<Ssc<&'a mut MemoryStore>>;
+type Layer = SscBlock<Ssc>;
 
-fn open<'a>(config: &SscBlockConfig, store: &'a mut MemoryStore) -> Layer<'a> {
+fn open(config: &SscBlockConfig, store: &LentStore<MemoryStore>) -> Layer {
     let mut hw = Hardware::new();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), store, &mut hw).unwrap();
     let ssc = Ssc::new(config.ssc.clone(), nand).unwrap();
@@ -81,7 +82,7 @@ fn page_of(stamps: &[u32]) -> Vec<u8> {
 }
 
 /// States of all blocks of a layer.
-fn states(layer: &mut Layer<'_>, blocks: u32) -> Vec<Option<BlockState>> {
+fn states(layer: &mut Layer, blocks: u32) -> Vec<Option<BlockState>> {
     let mut found = Vec::new();
     let exists = CacheCommand::Exists { blocks: 0..blocks, found: &mut found };
     assert_eq!(layer.execute(&mut Sink::untimed(), exists).unwrap(), CacheReply::Done);
@@ -98,7 +99,7 @@ impl Model {
 
     /// Compares states and contents. The device may have dropped clean blocks, and a crash can bring
     /// them back: a drop is no access that a flush makes durable.
-    fn compare(&self, layer: &mut Layer<'_>) {
+    fn compare(&self, layer: &mut Layer) {
         let states = states(layer, self.blocks.len() as u32);
         for (i, (held, state)) in self.blocks.iter().zip(states).enumerate() {
             let mut page = vec![1; PAGE];
@@ -129,7 +130,7 @@ impl Model {
     /// the rest is zeros then, or the block is gone.
     fn accept_dropped(
         &mut self,
-        layer: &mut Layer<'_>,
+        layer: &mut Layer,
         block: usize,
         before: Option<Held>,
         written: &Range<u64>,
@@ -150,7 +151,7 @@ impl Model {
         }
     }
 
-    fn apply(&mut self, layer: &mut Layer<'_>, action: &Action) {
+    fn apply(&mut self, layer: &mut Layer, action: &Action) {
         let sink = &mut Sink::untimed();
         let end = self.blocks.len() as u64 * SECTORS as u64;
         self.compare(layer);
@@ -227,8 +228,8 @@ impl Model {
 
 fn run(durability: SscDurability, actions: &[Action]) {
     let config = config(durability);
-    let mut store = MemoryStore::new(1 << 20);
-    let mut layer = open(&config, &mut store);
+    let store = LentStore::new(MemoryStore::new(1 << 20));
+    let mut layer = open(&config, &store);
     layer.format(&mut Sink::untimed()).unwrap();
     let blocks = layer.cache_info().addresses;
     assert!(blocks == 50, "{blocks}");
@@ -238,13 +239,13 @@ fn run(durability: SscDurability, actions: &[Action]) {
             Action::Halt => {
                 layer.halt(&mut Sink::untimed()).unwrap();
                 drop(layer);
-                layer = open(&config, &mut store);
+                layer = open(&config, &store);
                 layer.boot(&mut Sink::untimed()).unwrap();
             }
             Action::FlushAndCrash => {
                 layer.flush(&mut Sink::untimed()).unwrap();
                 drop(layer);
-                layer = open(&config, &mut store);
+                layer = open(&config, &store);
                 layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
             }
             other => model.apply(&mut layer, other),
@@ -269,8 +270,8 @@ proptest! {
 #[test]
 fn invalid_commands_are_refused() {
     let config = config(SscDurability::Deferred);
-    let mut store = MemoryStore::new(1 << 20);
-    let mut layer = open(&config, &mut store);
+    let store = LentStore::new(MemoryStore::new(1 << 20));
+    let mut layer = open(&config, &store);
     let sink = &mut Sink::untimed();
     let end = layer.cache_info().addresses;
     let page = [7; PAGE];
@@ -298,8 +299,8 @@ fn invalid_commands_are_refused() {
 #[test]
 fn a_full_device_takes_dirty_blocks_after_cleaning() {
     let config = SscBlockConfig { address_bytes: 1000 * PAGE as u64, ..config(SscDurability::Deferred) };
-    let mut store = MemoryStore::new(1 << 20);
-    let mut layer = open(&config, &mut store);
+    let store = LentStore::new(MemoryStore::new(1 << 20));
+    let mut layer = open(&config, &store);
     let sink = &mut Sink::untimed();
     let page = [7; PAGE];
     let mut first = 0;

@@ -1,7 +1,7 @@
 //! A store that fails on request.
 
 use frit_core::{Error, Result};
-use frit_media::{MemoryStore, Store};
+use frit_media::{CustomStore, MemoryStore, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,8 +42,7 @@ impl FailingStore {
     }
 }
 
-impl Store for FailingStore {
-    const STORES_BYTES: bool = true;
+impl CustomStore for FailingStore {
     fn len(&self) -> u64 {
         self.store.len()
     }

@@ -5,7 +5,6 @@ use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Progress, Result, Sink, Tok, ZoneState};
-use frit_media::Store;
 
 /// A block without data.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +14,7 @@ pub(super) struct FreeBlock {
     pub(super) used: Option<Tok>,
 }
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Fills the pool with the blocks of new NAND.
     pub(super) fn fill_pool(&mut self) {
         for block in 0..self.nand.geometry().blocks() {

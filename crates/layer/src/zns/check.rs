@@ -6,9 +6,9 @@ use super::read::{PagePlace, lost};
 use frit_core::{
     Cause, CheckCounts, CheckScope, Error, Finding, MediumKind, ReadTarget, Result, Severity, Sink,
 };
-use frit_media::{PageState, Store};
+use frit_media::PageState;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Compares the spare areas of all written pages, and their data if `scope` asks for it.
     pub(super) fn run_check(
         &mut self,
@@ -56,7 +56,7 @@ impl<N: Store> Zns<N> {
             PagePlace::Nand(ppn, spare) => (ppn, spare),
         };
         counts.records += 1;
-        if !N::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         if self.nand.page_state(ppn)? != PageState::Programmed(spare) {

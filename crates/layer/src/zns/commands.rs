@@ -6,9 +6,8 @@ use frit_core::{
     Result, SECTOR_BYTES, Sector, Sink, WriteData, ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState,
     ZonedInfo,
 };
-use frit_media::Store;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Returns a zone; `None` if there is no zone with this number.
     pub(super) fn info_of(&self, number: u32) -> Option<ZoneInfo> {
         let zone = self.zones.get(to_usize(number))?;
@@ -39,7 +38,7 @@ impl<N: Store> Zns<N> {
     }
 }
 
-impl<N: Store> ZoneAccess for Zns<N> {
+impl ZoneAccess for Zns {
     fn zoned_info(&self) -> ZonedInfo {
         ZonedInfo {
             block_bytes: self.sizes.page_bytes,

@@ -8,9 +8,8 @@ use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, MediumKind,
     Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
-use frit_media::Store;
 
-impl<N: Store> Quiesce for Zns<N> {
+impl Quiesce for Zns {
     fn halt(&mut self, sink: &mut Sink) -> Result<()> {
         self.health.writable()?;
         self.flush_all(sink, true).map_err(|e| self.refuse_after(e))
@@ -21,7 +20,7 @@ impl<N: Store> Quiesce for Zns<N> {
     }
 }
 
-impl<N: Store> Durable for Zns<N> {
+impl Durable for Zns {
     /// Blank NAND needs no format: without a table, all zones are empty.
     fn format(&mut self, _: &mut Sink) -> Result<()> {
         if !self.config.scans() {

@@ -7,10 +7,9 @@ use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{Ppn, Result, Sink, Tok};
-use frit_media::Store;
 use std::collections::BTreeSet;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Makes all acknowledged writes durable. `halted` states a clean halt.
     pub(super) fn flush_all(&mut self, sink: &mut Sink, halted: bool) -> Result<()> {
         if is_planted(ZnsBug::FlushIgnored) {
@@ -103,7 +102,7 @@ impl<N: Store> Zns<N> {
 
     /// Encodes a part of the table into the first page of `unit`.
     fn encode_part(&mut self, part: u32) {
-        if N::STORES_BYTES {
+        if self.stores_bytes() {
             let first = part * self.sizes.part_zones;
             let end = (first + self.sizes.part_zones).min(self.sizes.zones);
             let records = &self.records[to_usize(first)..to_usize(end)];

@@ -16,15 +16,15 @@ use frit_core::{
     BlockId, BlockLayer, Error, Hints, Info, Params, Precondition, Preconditioning, Progress, ReadTarget,
     Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData, ZoneAccess,
 };
-use frit_media::{NandArray, Spare, Store};
+use frit_media::{NandArray, Spare};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A zoned device. `T` is the token of the sinks; `N` stores the bytes of NAND.
 #[derive(Debug)]
-pub struct Zns<N: Store> {
+pub struct Zns {
     pub(super) config: ZnsConfig,
     pub(super) sizes: Sizes,
-    pub(super) nand: NandArray<N>,
+    pub(super) nand: NandArray,
     pub(super) zones: Vec<Zone>,
     /// Zones that are open, and zones that are active.
     pub(super) open: u32,
@@ -72,17 +72,23 @@ pub struct Zns<N: Store> {
     pub(super) spares: Vec<Spare>,
 }
 
-impl<N: Store> Zns<N> {
+impl Zns {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.nand.stores_bytes()
+    }
+
     /// Creates a layer over NAND: one device or an array of them. The page of the NAND is the logical
     /// block ([`frit_media::NandGeometry::with_mapping_unit`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: ZnsConfig, nand: impl Into<NandArray<N>>) -> Result<Zns<N>> {
+    pub fn new(config: ZnsConfig, nand: impl Into<NandArray>) -> Result<Zns> {
         config.validate()?;
         let nand = nand.into();
         let sizes = Sizes::new(&config, nand.geometry())?;
-        let held = if N::STORES_BYTES { to_usize(sizes.unit_bytes()) } else { 0 };
+        let held = if nand.stores_bytes() { to_usize(sizes.unit_bytes()) } else { 0 };
         let units = to_usize(sizes.units);
         let mut zns = Zns {
             zones: (0..sizes.zones).map(|_| Zone::new(&sizes)).collect(),
@@ -127,7 +133,7 @@ impl<N: Store> Zns<N> {
     }
 
     /// The NAND, for fault injection.
-    pub fn nand_mut(&mut self) -> &mut NandArray<N> {
+    pub fn nand_mut(&mut self) -> &mut NandArray {
         &mut self.nand
     }
 
@@ -178,7 +184,7 @@ impl<N: Store> Zns<N> {
     }
 }
 
-impl<N: Store> BlockLayer for Zns<N> {
+impl BlockLayer for Zns {
     fn info(&self) -> Info {
         Info {
             name: "zns",
@@ -236,7 +242,7 @@ impl<N: Store> BlockLayer for Zns<N> {
     }
 }
 
-impl<N: Store> Preconditioning for Zns<N> {
+impl Preconditioning for Zns {
     /// A full zone needs a reset before a write, so a preconditioned volume would take no request.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
         let why = "is not possible for zones, which are written in order; use requests, such as --warm 10%";

@@ -4,10 +4,9 @@
 //! the oldest block are written again at its end, and the block is erased.
 
 use super::layer::Zns;
-use crate::payload::source_of;
 use frit_core::convert::{count_u32, to_usize};
-use frit_core::{BlockId, Cause, Error, PAGE_NONE, Ppn, ReadTarget, Result, Sink, Tok};
-use frit_media::{ExpectedPage, Spare, Store, Transfer};
+use frit_core::{BlockId, Cause, Error, PAGE_NONE, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
+use frit_media::{ExpectedPage, Spare, Transfer};
 use std::collections::VecDeque;
 
 /// Places of the copies of a part of the table; `PAGE_NONE` for none.
@@ -57,7 +56,7 @@ pub(super) fn expected(spare: Spare) -> ExpectedPage {
     ExpectedPage { lpn: spare.lpn, tag: spare.seq as u16 }
 }
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Saves the program unit in `unit`, with the spare areas in `spares`, in the log of the next unit of
     /// the NAND in turn. Returns its place.
     pub(super) fn save_unit(&mut self, sink: &mut Sink, after: Tok) -> Result<(Ppn, Tok)> {
@@ -119,10 +118,10 @@ impl<N: Store> Zns<N> {
         let ppn = self.nand.geometry().ppn(BlockId(block), next);
         let following = next + self.sizes.unit_pages;
         self.logs[log].next = (following < self.sizes.block_pages()).then_some(following);
-        let data = if N::STORES_BYTES {
-            source_of::<N>(bytes)
+        let data = if self.stores_bytes() {
+            WriteData::Bytes(bytes)
         } else {
-            frit_core::WriteData::Len(self.sizes.unit_bytes())
+            WriteData::Len(self.sizes.unit_bytes())
         };
         let after = sink.join(after, self.in_use);
         match self.nand.program_unit(sink, ppn, data, spares, Transfer::Pages, Cause::Meta, after) {
@@ -191,7 +190,7 @@ impl<N: Store> Zns<N> {
     /// afterwards.
     fn move_pages(&mut self, sink: &mut Sink, log: usize, pages: &[(LivePage, Ppn)]) -> Result<()> {
         // A buffer of its own: a program of moved pages can open a block, and so clean another one.
-        let mut bytes = vec![0; if N::STORES_BYTES { to_usize(self.sizes.unit_bytes()) } else { 0 }];
+        let mut bytes = vec![0; if self.stores_bytes() { to_usize(self.sizes.unit_bytes()) } else { 0 }];
         let mut spares = vec![PADDING; to_usize(self.sizes.unit_pages)];
         // Programs of these pages may be in progress.
         let mut read = sink.join(self.in_use, self.programmed);

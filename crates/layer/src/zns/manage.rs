@@ -8,9 +8,8 @@ use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Ppn, ReadTarget, Result, SECTOR_BYTES, Sink, ZoneFault, ZoneState};
-use frit_media::Store;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Changes the state of a zone.
     pub(super) fn set_state(&mut self, number: u32, state: ZoneState) {
         let zone = &mut self.zones[to_usize(number)];

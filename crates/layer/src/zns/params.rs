@@ -3,9 +3,8 @@
 use super::config::ZnsConfig;
 use super::layer::Zns;
 use frit_core::{ParamInfo, ParamTable, Params, Result};
-use frit_media::Store;
 
-impl<N: Store> Params for Zns<N> {
+impl Params for Zns {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {

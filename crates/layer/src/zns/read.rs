@@ -6,7 +6,7 @@ use super::zone::NO_BLOCK;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::to_usize;
 use frit_core::{BlockId, Cause, Error, MediumKind, Ppn, ReadTarget, Result, Sink};
-use frit_media::{Spare, Store};
+use frit_media::Spare;
 
 /// Location of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub(super) enum PagePlace {
     Lost,
 }
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Location of a logical page.
     pub(super) fn find(&self, lpn: u32) -> PagePlace {
         let (number, page) = (lpn / self.sizes.zone_pages, lpn % self.sizes.zone_pages);

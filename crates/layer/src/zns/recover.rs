@@ -19,13 +19,13 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockId, CrashKind, Error, LostPage, PAGE_NONE, Ppn, Recovery, Result, Sink, Tok, ZoneState,
 };
-use frit_media::{PageState, Store};
+use frit_media::PageState;
 use std::collections::BTreeSet;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Recovers from the media after the given kind of crash.
     pub(super) fn recover_from_media(&mut self, sink: &mut Sink, _: CrashKind) -> Result<Recovery> {
-        if !N::STORES_BYTES {
+        if !self.stores_bytes() {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }

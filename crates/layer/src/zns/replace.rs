@@ -3,12 +3,11 @@
 use super::layer::Zns;
 use super::log::{PADDING, expected, zone_spare};
 use super::zone::{NO_BLOCK, ZoneBlock};
-use crate::payload::source_of;
 use frit_core::convert::to_usize;
 use frit_core::{BlockId, Cause, Error, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
-use frit_media::{Spare, Store, Transfer};
+use frit_media::{Spare, Transfer};
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Copies the program units of a block of a zone to another block, which takes its place. Returns the
     /// old one, or `NO_BLOCK` if it was lost; `None` if there is no block to take. The copies are done with
     /// `programmed`.
@@ -57,8 +56,11 @@ impl<N: Store> Zns<N> {
         let mut bytes = std::mem::take(&mut self.moved);
         let taken = self.take_unit(sink, old, unit, &mut spares, &mut bytes);
         let to = self.nand.geometry().ppn(BlockId(new), unit * pages);
-        let data =
-            if N::STORES_BYTES { source_of::<N>(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
+        let data = if self.stores_bytes() {
+            WriteData::Bytes(&bytes)
+        } else {
+            WriteData::Len(self.sizes.unit_bytes())
+        };
         let programmed = taken.and_then(|read| {
             self.nand.program_unit(sink, to, data, &spares, Transfer::Pages, Cause::Gc, read)
         });

@@ -3,9 +3,8 @@
 use super::layer::Zns;
 use frit_core::convert::{bounded_u32, low_u32, to_usize};
 use frit_core::{Result, SECTOR_BYTES, Sink, WriteData, ZoneFault, ZoneState};
-use frit_media::Store;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Zone of a byte, and the byte within it.
     fn zone_of(&self, at: u64) -> (u32, u64) {
         let bytes = self.sizes.zone_bytes();

@@ -6,7 +6,7 @@ use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Error, Ppn, ReadTarget, Result};
-use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare, Store};
+use frit_media::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A block with pages of a zone.
@@ -42,7 +42,7 @@ pub(super) struct Scan {
     pub(super) bytes_read: u64,
 }
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Reads all spare areas.
     pub(super) fn scan(&self) -> Result<Scan> {
         let g = *self.nand.geometry();

@@ -6,7 +6,6 @@ use crate::residence;
 use frit_core::StackView;
 use frit_core::ZoneState;
 use frit_core::visible::{LayerView, Metric};
-use frit_media::Store;
 
 /// Counters of work.
 #[derive(Clone, Copy, Default, Debug)]
@@ -24,7 +23,7 @@ pub(super) struct ZnsStats {
     pub(super) retired: u64,
 }
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// DRAM of the tables and of the buffers.
     pub(super) fn dram_bytes(&self) -> u64 {
         let zone = 32 + 5 * u64::from(self.sizes.zone_blocks);

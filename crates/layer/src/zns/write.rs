@@ -3,14 +3,13 @@
 use super::layer::Zns;
 use super::log::{PADDING, zone_spare};
 use super::zone::NO_BLOCK;
-use crate::payload::source_of;
 use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Result, Sink, Tok, WriteData, ZoneState};
-use frit_media::{Store, Transfer};
+use frit_media::Transfer;
 
-impl<N: Store> Zns<N> {
+impl Zns {
     /// Writes whole pages at the write pointer of a zone, which has space for them.
     pub(super) fn write_at_pointer(
         &mut self,
@@ -92,8 +91,8 @@ impl<N: Store> Zns<N> {
         let after = sink.join(buffer.free, buffer.read);
         let after = if is_planted(ZnsBug::WrittenBeforeReset) { after } else { sink.join(after, zone.ready) };
         let after = sink.join(after, self.in_use);
-        let data = if N::STORES_BYTES {
-            source_of::<N>(&buffer.bytes)
+        let data = if self.stores_bytes() {
+            WriteData::Bytes(&buffer.bytes)
         } else {
             WriteData::Len(self.sizes.unit_bytes())
         };

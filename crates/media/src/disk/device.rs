@@ -9,7 +9,7 @@
 
 use super::{DiskSpec, Drive, SolidStateDrive};
 use crate::header::{self, HEADER_BYTES, HeaderBytes};
-use crate::{Device, Hardware, Store, TimingModel};
+use crate::{AnyStore, Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, Cmd, Counts, DurabilityPoint, Error, MediumKind, Op, ReadTarget,
@@ -105,14 +105,21 @@ impl DiskConfig {
 
 /// A disk that keeps its sectors in a store.
 #[derive(Debug)]
-pub struct Disk<St> {
+pub struct Disk {
     config: DiskConfig,
     first_unit: UnitId,
     counts: Counts,
-    store: St,
+    store: AnyStore,
 }
 
-impl<St: Store> Disk<St> {
+impl Disk {
+    /// Returns `true` if the store keeps the bytes that are written.
+    #[inline]
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        self.store.stores_bytes()
+    }
+
     /// Opens a disk on `store` and registers its units with `hw`: its arm, or its
     /// parallel parts, which share one channel. On a blank
     /// store the disk is new; otherwise it is the one that the store contains.
@@ -120,7 +127,15 @@ impl<St: Store> Disk<St> {
     /// # Errors
     /// An impossible drive, a size that the drive does not have, a store that is too small or
     /// contains another device, or more units than a stack can have.
-    pub fn new(config: DiskConfig, mut store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
+    pub fn new(
+        config: DiskConfig,
+        store: impl Into<AnyStore>,
+        hw: &mut Hardware,
+    ) -> std::result::Result<Self, String> {
+        Self::on(config, store.into(), hw)
+    }
+
+    fn on(config: DiskConfig, mut store: AnyStore, hw: &mut Hardware) -> std::result::Result<Self, String> {
         let (model, all) = config.drive.timing().map_err(|e| e.to_string())?;
         if config.bytes == 0 || config.bytes > all || !config.bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(format!(
@@ -130,7 +145,7 @@ impl<St: Store> Disk<St> {
                 size::format(all)
             ));
         }
-        if St::STORES_BYTES {
+        if store.stores_bytes() {
             let (have, need) = (store.len(), config.store_bytes());
             if have < need {
                 return Err(format!(
@@ -194,12 +209,12 @@ impl<St: Store> Disk<St> {
 
     /// The store that holds the bytes of the disk.
     #[must_use]
-    pub fn store(&self) -> &St {
+    pub fn store(&self) -> &AnyStore {
         &self.store
     }
 
     /// Mutable access to the store that bypasses the disk.
-    pub fn store_mut(&mut self) -> &mut St {
+    pub fn store_mut(&mut self) -> &mut AnyStore {
         &mut self.store
     }
 
@@ -288,8 +303,8 @@ impl<St: Store> Disk<St> {
     ) -> Result<Tok> {
         let len = u64::from(data.len());
         self.check_range(at, len)?;
-        let Some(bytes) = data.bytes().filter(|_| St::STORES_BYTES) else {
-            if St::STORES_BYTES {
+        let Some(bytes) = data.bytes().filter(|_| self.stores_bytes()) else {
+            if self.stores_bytes() {
                 let what = "a write without bytes on a disk that holds bytes";
                 return Err(Error::Rule { medium: MediumKind::Disk, at, what });
             }
@@ -323,7 +338,7 @@ impl<St: Store> Disk<St> {
         while pos < end {
             let next = self.command_end(pos, end);
             let tok = self.emit_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
-            if St::STORES_BYTES {
+            if self.stores_bytes() {
                 self.store.zero(pos, next - pos)?;
             }
             done = sink.join(done, tok);
@@ -404,7 +419,7 @@ impl<St: Store> Disk<St> {
     }
 }
 
-impl<St: Store + Send> BlockDevice for Disk<St> {
+impl BlockDevice for Disk {
     fn bytes(&self) -> u64 {
         Disk::bytes(self)
     }
@@ -484,6 +499,7 @@ impl<St: Store + Send> BlockDevice for Disk<St> {
 mod tests {
     use super::*;
     use crate::disk::testing::simple;
+    use crate::store::LentStore;
     use crate::{MemoryStore, NoStore};
     use frit_core::Sink;
 
@@ -496,7 +512,7 @@ mod tests {
         }
     }
 
-    fn disk() -> Disk<MemoryStore> {
+    fn disk() -> Disk {
         let c = config();
         Disk::new(c.clone(), MemoryStore::new(c.store_bytes()), &mut Hardware::new()).unwrap()
     }
@@ -516,7 +532,7 @@ mod tests {
     #[test]
     fn parts_of_sectors_and_places_outside_are_refused() {
         let mut d = disk();
-        let w = |d: &mut Disk<MemoryStore>, at, len| {
+        let w = |d: &mut Disk, at, len| {
             d.write(&mut Sink::untimed(), at, WriteData::Bytes(&vec![0; len]), Cause::Host, Tok::DONE).is_ok()
         };
         assert!(w(&mut d, 0, 512) && w(&mut d, (4 << 20) - 512, 512));
@@ -526,11 +542,12 @@ mod tests {
 
     #[test]
     fn a_store_of_something_else_is_refused() {
-        let mut d = disk();
+        let store = LentStore::new(MemoryStore::new(config().store_bytes()));
         let mut hw = Hardware::new();
+        Disk::new(config(), &store, &mut hw).unwrap();
         let other = DiskConfig { serial: 9, ..config() };
-        assert!(Disk::new(other, d.store_mut(), &mut hw).unwrap_err().contains("another device"));
-        assert!(Disk::new(config(), d.store_mut(), &mut hw).is_ok());
+        assert!(Disk::new(other, &store, &mut hw).unwrap_err().contains("another device"));
+        assert!(Disk::new(config(), &store, &mut hw).is_ok());
         let large = DiskConfig { bytes: 1 << 50, ..config() };
         assert!(Disk::new(large, NoStore, &mut hw).unwrap_err().contains("whole sectors"));
     }

@@ -8,7 +8,6 @@
 
 use super::ops::Transfer;
 use super::{ExpectedPage, Nand, NandGeometry, PageState, PlaneOps, Spare};
-use crate::Store;
 use crate::planted::Bug;
 use crate::stripe::div_fast;
 use frit_core::planted::is_planted;
@@ -31,17 +30,17 @@ struct UnitPlace {
 /// A command for a page goes to the device of its unit. The errors of an array have the page and
 /// block numbers of the array, and their texts name the device.
 #[derive(Debug)]
-pub struct NandArray<St> {
-    first: Nand<St>,
+pub struct NandArray {
+    first: Nand,
     /// The other devices: none in most stacks.
-    others: Vec<Nand<St>>,
+    others: Vec<Nand>,
     /// Location of each unit. Empty for one device, whose numbers are those of the array.
     places: Vec<UnitPlace>,
     geometry: NandGeometry,
 }
 
-impl<St: Store> From<Nand<St>> for NandArray<St> {
-    fn from(device: Nand<St>) -> NandArray<St> {
+impl From<Nand> for NandArray {
+    fn from(device: Nand) -> NandArray {
         let geometry = *device.geometry();
         NandArray { first: device, others: Vec::new(), places: Vec::new(), geometry }
     }
@@ -99,16 +98,23 @@ fn of_block(error: Error, block: BlockId) -> Error {
     }
 }
 
-impl<St: Store> NandArray<St> {
+impl NandArray {
+    /// Returns `true` if the stores keep the bytes that are written.
+    #[inline]
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        self.first.stores_bytes()
+    }
+
     /// Joins devices.
     ///
     /// # Errors
     /// No device, devices with different sizes of pages, blocks or units, or more pages than can be
     /// numbered.
-    pub fn new(devices: Vec<Nand<St>>) -> Result<NandArray<St>> {
+    pub fn new(devices: Vec<Nand>) -> Result<NandArray> {
         let mut devices = devices.into_iter();
         let Some(first) = devices.next() else { return Err(Error::param("nand", "", "is needed")) };
-        let others: Vec<Nand<St>> = devices.collect();
+        let others: Vec<Nand> = devices.collect();
         if others.is_empty() {
             return Ok(first.into());
         }
@@ -144,12 +150,12 @@ impl<St: Store> NandArray<St> {
     }
 
     /// The devices.
-    pub fn devices(&self) -> impl Iterator<Item = &Nand<St>> {
+    pub fn devices(&self) -> impl Iterator<Item = &Nand> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
     /// The devices, for fault injection.
-    pub fn devices_mut(&mut self) -> impl Iterator<Item = &mut Nand<St>> {
+    pub fn devices_mut(&mut self) -> impl Iterator<Item = &mut Nand> {
         std::iter::once(&mut self.first).chain(&mut self.others)
     }
 
@@ -189,12 +195,12 @@ impl<St: Store> NandArray<St> {
     }
 
     #[inline]
-    fn device(&self, index: u32) -> &Nand<St> {
+    fn device(&self, index: u32) -> &Nand {
         if index == 0 { &self.first } else { &self.others[index as usize - 1] }
     }
 
     #[inline]
-    fn device_mut(&mut self, index: u32) -> &mut Nand<St> {
+    fn device_mut(&mut self, index: u32) -> &mut Nand {
         if index == 0 { &mut self.first } else { &mut self.others[index as usize - 1] }
     }
 
@@ -223,7 +229,7 @@ impl<St: Store> NandArray<St> {
 
     /// Returns the device of a page, and the number of the page there.
     #[inline]
-    fn of_page(&self, ppn: Ppn) -> (&Nand<St>, Ppn) {
+    fn of_page(&self, ppn: Ppn) -> (&Nand, Ppn) {
         if self.others.is_empty() {
             return (&self.first, ppn);
         }
@@ -233,7 +239,7 @@ impl<St: Store> NandArray<St> {
 
     /// Returns the device of a block, and the number of the block there.
     #[inline]
-    fn of_block(&self, block: BlockId) -> (&Nand<St>, BlockId) {
+    fn of_block(&self, block: BlockId) -> (&Nand, BlockId) {
         let (device, local) = self.block_at(block);
         (self.device(device), local)
     }
@@ -246,7 +252,7 @@ impl<St: Store> NandArray<St> {
 
     /// Executes a command for a page on its device. An error gets the page number of the array.
     #[inline]
-    fn on_page<R>(&mut self, ppn: Ppn, run: impl FnOnce(&mut Nand<St>, Ppn) -> Result<R>) -> Result<R> {
+    fn on_page<R>(&mut self, ppn: Ppn, run: impl FnOnce(&mut Nand, Ppn) -> Result<R>) -> Result<R> {
         let (device, local) = if self.others.is_empty() { (0, ppn) } else { self.place(ppn) };
         match run(self.device_mut(device), local) {
             Err(e) if !self.others.is_empty() => Err(self.renumber(e, ppn, device, local)),

@@ -91,10 +91,10 @@ fn state_from(block: BlockId, b: &[u8]) -> Option<(NandBlock, u32)> {
     (b == state_bytes(block, state, slc_erases)).then_some((state, slc_erases))
 }
 
-impl<St: Store> Nand<St> {
+impl Nand {
     /// Initializes a new device, or recovers the one in the store.
     pub(super) fn load(&mut self) -> std::result::Result<(), String> {
-        if St::STORES_BYTES && !self.store.is_blank() {
+        if self.stores_bytes() && !self.store.is_blank() {
             let g = self.config.geometry;
             header::verify_header(
                 &self.store,
@@ -109,7 +109,7 @@ impl<St: Store> Nand<St> {
     }
 
     fn format_store(&mut self) -> Result<()> {
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             let g = self.config.geometry;
             self.store.write(g.header_at(), &header::finish_header(g.header(), self.config.serial))?;
         }
@@ -146,7 +146,7 @@ impl<St: Store> Nand<St> {
 
     /// Writes the erase count and the flags of a block to the store.
     pub(super) fn save_state(&mut self, block: BlockId) -> Result<()> {
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         let at = self.config.geometry.state_at(block);

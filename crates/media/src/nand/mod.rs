@@ -27,7 +27,7 @@ pub use geometry::{NandGeometry, PlaneOps, SlcArea};
 pub use ops::Transfer;
 pub use page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 
-use crate::{Device, Hardware, NandTiming, Store, TimingModel};
+use crate::{AnyStore, Device, Hardware, NandTiming, Store, TimingModel};
 use frit_core::visible::{MediumView, OneBitWear, Wear};
 use frit_core::{BlockId, Counts, MediumKind, Result, UnitId};
 
@@ -94,7 +94,7 @@ struct NandBlock {
 
 /// A NAND device that keeps its bytes in a store.
 #[derive(Debug)]
-pub struct Nand<St> {
+pub struct Nand {
     config: NandConfig,
     pages: u32,
     blocks_per_unit: u32,
@@ -106,23 +106,38 @@ pub struct Nand<St> {
     injects: bool,
     /// `true` if the store refused a block state. The next sync writes all block states.
     states_dirty: bool,
-    store: St,
+    store: AnyStore,
     /// Buffer of one page, for partial reads and for copybacks. Empty if the store holds no bytes.
     page: Vec<u8>,
 }
 
-impl<St: Store> Nand<St> {
+impl Nand {
+    /// Returns `true` if the store keeps the bytes that are written.
+    #[inline]
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        self.store.stores_bytes()
+    }
+
     /// Opens a device on `store` and registers its units with `hw`. On a blank store the device is
     /// new; otherwise the wear, the bad blocks and the pages are recovered from the store.
     ///
     /// # Errors
     /// An impossible geometry, a store that is too small, contains another device or is damaged, or
     /// more units than a stack can have.
-    pub fn new(config: NandConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
+    pub fn new(
+        config: NandConfig,
+        store: impl Into<AnyStore>,
+        hw: &mut Hardware,
+    ) -> std::result::Result<Self, String> {
+        Self::on(config, store.into(), hw)
+    }
+
+    fn on(config: NandConfig, store: AnyStore, hw: &mut Hardware) -> std::result::Result<Self, String> {
         let g = config.geometry;
         g.check().map_err(|e| e.to_string())?;
         config.faults.check().map_err(|e| e.to_string())?;
-        if St::STORES_BYTES && store.len() < g.store_bytes() {
+        if store.stores_bytes() && store.len() < g.store_bytes() {
             return Err(format!(
                 "the store of NAND '{}' has {} bytes and needs {}: {} of pages and the rest for their spare \
                  areas and block states",
@@ -148,8 +163,8 @@ impl<St: Store> Nand<St> {
             counts: Counts::default(),
             injects: config.faults.injects(),
             states_dirty: false,
+            page: vec![0; if store.stores_bytes() { g.page_bytes as usize } else { 0 }],
             store,
-            page: vec![0; if St::STORES_BYTES { g.page_bytes as usize } else { 0 }],
             config,
         };
         nand.load().map_err(|e| format!("NAND '{}': {e}", nand.config.name))?;
@@ -234,18 +249,18 @@ impl<St: Store> Nand<St> {
 
     /// The store that holds the bytes of the device.
     #[must_use]
-    pub fn store(&self) -> &St {
+    pub fn store(&self) -> &AnyStore {
         &self.store
     }
 
     /// Mutable access to the store that bypasses the device, to inject damage or torn writes.
-    pub fn store_mut(&mut self) -> &mut St {
+    pub fn store_mut(&mut self) -> &mut AnyStore {
         &mut self.store
     }
 
     /// Returns the store.
     #[must_use]
-    pub fn into_store(self) -> St {
+    pub fn into_store(self) -> AnyStore {
         self.store
     }
 
@@ -289,7 +304,7 @@ impl<St: Store> Nand<St> {
     }
 }
 
-impl<St: Store> Nand<St> {
+impl Nand {
     /// Wear of the uses with one bit a cell.
     fn one_bit_wear(&self) -> Option<OneBitWear> {
         let limit = u64::from(self.config.slc.filter(|_| !self.slc_erases.is_empty())?.endurance);

@@ -35,7 +35,7 @@ struct PageProgram {
     spare: Spare,
 }
 
-impl<St: Store> Nand<St> {
+impl Nand {
     /// Counts a command and emits it into the sink. The bytes are moved in the store after this, so
     /// that all store accesses between two commands belong to the first of them.
     #[inline]
@@ -131,7 +131,7 @@ impl<St: Store> Nand<St> {
     /// Emits no command.
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
-        if St::STORES_BYTES && ppn.0 < self.pages {
+        if self.stores_bytes() && ppn.0 < self.pages {
             self.store.prefetch(self.config.geometry.record_at(ppn, 0), SPARE_RECORD_BYTES);
             let bytes = (self.config.geometry.page_bytes as usize).min(FETCH_BYTES_MAX);
             self.store.prefetch(self.data_at(ppn), bytes);
@@ -180,7 +180,7 @@ impl<St: Store> Nand<St> {
         }
         let tok = self.emit_one(sink, Op::NandRead, ppn.0, block, cause, after);
         if let Some(into) = into.bytes() {
-            if St::STORES_BYTES {
+            if self.stores_bytes() {
                 self.read_checked(ppn, offset as usize, into, expect)?;
             } else {
                 into.fill(0);
@@ -235,7 +235,7 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// `Corrupt` for a damaged spare area, or one of a page whose program failed.
     pub fn spare(&self, ppn: Ppn) -> Result<Option<Spare>> {
-        if !St::STORES_BYTES || ppn.0 >= self.pages {
+        if !self.stores_bytes() || ppn.0 >= self.pages {
             return Ok(None);
         }
         match self.read_record(ppn)? {
@@ -249,7 +249,7 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// An error of the store.
     pub fn page_state(&self, ppn: Ppn) -> Result<PageState> {
-        if !St::STORES_BYTES || ppn.0 >= self.pages {
+        if !self.stores_bytes() || ppn.0 >= self.pages {
             return Ok(PageState::Erased);
         }
         Ok(match self.read_record(ppn)? {
@@ -280,12 +280,12 @@ impl<St: Store> Nand<St> {
         if data.len() != self.config.geometry.page_bytes {
             return Err(rule(ppn.0, "a program must cover a whole page"));
         }
-        if St::STORES_BYTES && data.bytes().is_none() {
+        if self.stores_bytes() && data.bytes().is_none() {
             return Err(rule(ppn.0, "a program without bytes on a device that holds bytes"));
         }
         let tok =
             self.program_next(sink, Op::NandProgram, PageProgram { ppn, block, spare }, cause, after)?;
-        if let (true, Some(bytes)) = (St::STORES_BYTES, data.bytes()) {
+        if let (true, Some(bytes)) = (self.stores_bytes(), data.bytes()) {
             self.write_page(ppn, bytes, spare)?;
         }
         Ok(tok)
@@ -364,10 +364,10 @@ impl<St: Store> Nand<St> {
         let source = self.readable(from)?;
         let block = self.programmable(to, 1)?;
         let read = self.emit_one(sink, Op::NandRead, from.0, source, cause, after);
-        let sum = if St::STORES_BYTES { self.verified_digest(from, expect)? } else { 0 };
+        let sum = if self.stores_bytes() { self.verified_digest(from, expect)? } else { 0 };
         let tok =
             self.program_next(sink, Op::NandProgram, PageProgram { ppn: to, block, spare }, cause, read)?;
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             self.copy_page(from, to, sum, spare)?;
         }
         Ok(tok)
@@ -375,7 +375,7 @@ impl<St: Store> Nand<St> {
 
     #[cold]
     fn fail<T>(&mut self, ppn: Ppn, spare: Spare) -> Result<T> {
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             self.write_failed_record(ppn, spare)?;
         }
         Err(Error::ProgramFailed { ppn: ppn.0 })
@@ -431,7 +431,7 @@ impl<St: Store> Nand<St> {
             return Err(Error::EraseFailed { block: block.0 });
         }
         *state = NandBlock { next: 0, flags: if one_bit { ONE_BIT } else { 0 }, erases };
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             // Records before the state: after a crash in between the block is erased, and only this
             // erase is missing in its state.
             self.erase_records(block)?;
@@ -469,7 +469,7 @@ impl<St: Store> Nand<St> {
         let block = self.programmable(ppn, pages as usize)?;
         let tok = self.emit_pages(sink, Op::NandProgram, ppn.0, pages, block, cause, after);
         self.state[block as usize].next += pages as u16;
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             for page in 0..pages {
                 self.write_failed_record(ppn.plus(page), Spare { lpn: u32::MAX, seq: 0 })?;
             }
@@ -501,10 +501,10 @@ impl<St: Store> Nand<St> {
         if div_fast(source, self.blocks_per_unit) != div_fast(block, self.blocks_per_unit) {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
-        let sum = if St::STORES_BYTES { self.verified_digest(from, expect)? } else { 0 };
+        let sum = if self.stores_bytes() { self.verified_digest(from, expect)? } else { 0 };
         let tok =
             self.program_next(sink, Op::NandCopyback, PageProgram { ppn: to, block, spare }, cause, after)?;
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             self.copy_page(from, to, sum, spare)?;
         }
         Ok(tok)

@@ -1,10 +1,9 @@
 //! Preconditioning: sets the state of a used device without the commands that would lead to it.
 
 use super::{BAD, ERASE_FAILED, Nand, NandBlock, Spare};
-use crate::Store;
 use frit_core::{BlockId, Error, MediumKind, Ppn, Result, WriteData};
 
-impl<St: Store> Nand<St> {
+impl Nand {
     /// Sets the number of programmed pages and of erases of a block, without commands and without
     /// bytes. If the store holds bytes, use [`Nand::preset_page`] for the pages.
     ///
@@ -32,7 +31,7 @@ impl<St: Store> Nand<St> {
         {
             return Err(rule("a preset page is not the next page of a good block"));
         }
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             let bytes =
                 data.bytes().ok_or_else(|| rule("a preset without bytes on a device that holds bytes"))?;
             self.write_page(ppn, bytes, spare)?;

@@ -12,7 +12,7 @@ use crate::checksum::digest;
 use crate::stripe::div_fast;
 use frit_core::{Cause, Error, Op, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
 
-impl<St: Store> Nand<St> {
+impl Nand {
     /// Programs the next program unit of a block. `first` is its first page, `data` covers all its
     /// pages, and `spares` has one element for each page. The command transfers `transfer`.
     ///
@@ -34,11 +34,11 @@ impl<St: Store> Nand<St> {
         if data.len() != g.page_bytes * g.program_pages {
             return Err(rule(first.0, "a program must cover a whole program unit"));
         }
-        if St::STORES_BYTES && data.bytes().is_none() {
+        if self.stores_bytes() && data.bytes().is_none() {
             return Err(rule(first.0, "a program without bytes on a device that holds bytes"));
         }
         let tok = self.emit_program(sink, Op::NandProgram, first, block, spares, transfer, cause, after)?;
-        if let (true, Some(bytes)) = (St::STORES_BYTES, data.bytes()) {
+        if let (true, Some(bytes)) = (self.stores_bytes(), data.bytes()) {
             let pages = bytes.chunks_exact(g.page_bytes as usize);
             for (i, (bytes, &spare)) in pages.zip(spares).enumerate() {
                 self.write_page(first.plus(i as u32), bytes, spare)?;
@@ -74,7 +74,7 @@ impl<St: Store> Nand<St> {
 
     /// Marks all pages of a program unit as failed.
     fn write_failed_records(&mut self, first: Ppn, spares: &[Spare]) -> Result<()> {
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         for (i, &spare) in spares.iter().enumerate() {
@@ -156,7 +156,7 @@ impl<St: Store> Nand<St> {
         expect: Option<ExpectedPage>,
     ) -> Result<()> {
         match into.bytes() {
-            Some(into) if St::STORES_BYTES => self.read_checked(ppn, offset as usize, into, expect),
+            Some(into) if self.stores_bytes() => self.read_checked(ppn, offset as usize, into, expect),
             Some(into) => {
                 into.fill(0);
                 Ok(())
@@ -187,7 +187,7 @@ impl<St: Store> Nand<St> {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
         let len = self.config.geometry.page_bytes as usize;
-        let mut unit = vec![0; if St::STORES_BYTES { len * spares.len() } else { 0 }];
+        let mut unit = vec![0; if self.stores_bytes() { len * spares.len() } else { 0 }];
         for (i, (page, &expect)) in unit.chunks_exact_mut(len).zip(expect).enumerate() {
             self.read_checked(from.plus(i as u32), 0, page, Some(expect))?;
         }

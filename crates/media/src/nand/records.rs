@@ -28,7 +28,7 @@ impl NandGeometry {
     }
 }
 
-impl<St: Store> Nand<St> {
+impl Nand {
     /// Writes the record that makes a page valid, given the digest of its data.
     #[inline]
     pub(super) fn write_record(&mut self, ppn: Ppn, digest: u64, spare: Spare) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::slots::Slots;
 use super::{ObjectBacking, ObjectConfig, RemoteObjects};
-use crate::{Device, Hardware, Store, TimingModel};
+use crate::{AnyStore, Device, Hardware, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
     Cause, Cmd, Counts, Error, MediumKind, ObjectDevice, ObjectId, ObjectReader, Op, ReadTarget, Result,
@@ -19,20 +19,20 @@ const NO_SLOT: u32 = u32::MAX;
 
 /// Objects of a device.
 #[derive(Debug)]
-enum Objects<St> {
-    Slots(Slots<St>),
+enum Objects {
+    Slots(Slots),
     Remote(Box<dyn RemoteObjects>),
 }
 
 /// An object store. `T` is the token of the sink that its commands go to.
 #[derive(Debug)]
-pub struct ObjectMedium<St> {
+pub struct ObjectMedium {
     config: ObjectConfig,
     first_unit: UnitId,
     /// Connection that is tried first for the next request.
     next: u16,
     counts: Counts,
-    objects: Objects<St>,
+    objects: Objects,
     /// Epoch that this device claimed.
     claimed: Option<u32>,
     /// Done when the claim is durable.
@@ -41,7 +41,7 @@ pub struct ObjectMedium<St> {
     unflushed: Tok,
 }
 
-impl<St: Store> ObjectMedium<St> {
+impl ObjectMedium {
     /// Opens an object store and registers its connections, which are its units, with `hw`. They
     /// share one channel, the link. On a blank flat store the object store is new; otherwise it has
     /// the objects that the store contains.
@@ -51,7 +51,7 @@ impl<St: Store> ObjectMedium<St> {
     /// more units than a stack can have.
     pub fn new(
         config: ObjectConfig,
-        backing: ObjectBacking<St>,
+        backing: ObjectBacking,
         hw: &mut Hardware,
     ) -> std::result::Result<Self, String> {
         config.check().map_err(|e| e.to_string())?;
@@ -90,9 +90,17 @@ impl<St: Store> ObjectMedium<St> {
         &self.counts
     }
 
+    /// Returns `true` if the bytes of objects are kept.
+    fn stores_bytes(&self) -> bool {
+        match &self.objects {
+            Objects::Slots(slots) => slots.stores_bytes(),
+            Objects::Remote(_) => true,
+        }
+    }
+
     /// Mutable access to the flat store that bypasses the device; `None` if the objects are not in
     /// a flat store.
-    pub fn store_mut(&mut self) -> Option<&mut St> {
+    pub fn store_mut(&mut self) -> Option<&mut AnyStore> {
         match &mut self.objects {
             Objects::Slots(slots) => Some(slots.store_mut()),
             Objects::Remote(_) => None,
@@ -196,7 +204,7 @@ fn missing(name: &str, id: ObjectId) -> Error {
     Error::Medium { what: format!("the object store '{name}' has no object {id}") }
 }
 
-impl<St: Store + Send> ObjectDevice for ObjectMedium<St> {
+impl ObjectDevice for ObjectMedium {
     fn object_bytes(&self) -> u32 {
         self.config.object_bytes
     }
@@ -221,7 +229,7 @@ impl<St: Store + Send> ObjectDevice for ObjectMedium<St> {
         if len == 0 || len > self.config.object_bytes {
             return Err(rule(at, "an object has at least one byte, and at most object_bytes"));
         }
-        if St::STORES_BYTES && data.bytes().is_none() {
+        if self.stores_bytes() && data.bytes().is_none() {
             return Err(rule(at, "a put without bytes to a store that holds bytes"));
         }
         let mut after = sink.join(after, self.ready);

@@ -1,5 +1,6 @@
 //! The place of the objects: slots of a flat store, or a store of objects.
 
+use crate::AnyStore;
 use frit_core::{ObjectId, ObjectReader, Result};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -62,9 +63,9 @@ pub trait RemoteObjects: Debug + Send {
 
 /// The place of the objects of a device.
 #[derive(Debug)]
-pub enum ObjectBacking<St> {
+pub enum ObjectBacking {
     /// Slots of a flat store.
-    Flat(St),
+    Flat(AnyStore),
     /// A store of objects.
     Remote(Box<dyn RemoteObjects>),
 }

@@ -8,9 +8,9 @@
 //! The table is kept in DRAM and is read back when the store is opened.
 
 use super::{OBJECT_ALIGN, ObjectConfig};
-use crate::Store;
 use crate::checksum::{crc32c, crc32c_append};
 use crate::header::{self, HEADER_BYTES, HeaderBytes};
+use crate::{AnyStore, Store};
 use frit_core::{Error, MediumKind, ObjectId, Result};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -123,10 +123,10 @@ pub(super) struct StoredObject {
 
 /// Objects in slots of a flat store.
 #[derive(Debug)]
-pub(super) struct Slots<St> {
+pub(super) struct Slots {
     name: String,
     layout: SlotLayout,
-    store: St,
+    store: AnyStore,
     objects: BTreeMap<ObjectId, StoredObject>,
     /// No slot from this one on is in use.
     fresh: u32,
@@ -144,9 +144,16 @@ pub(super) struct Slots<St> {
     chunk: Vec<u8>,
 }
 
-impl<St: Store> Slots<St> {
+impl Slots {
+    /// Returns `true` if the store keeps the bytes that are written.
+    #[inline]
+    #[must_use]
+    pub(super) fn stores_bytes(&self) -> bool {
+        self.store.stores_bytes()
+    }
+
     /// Opens the objects in a store. A blank store has none.
-    pub(super) fn open(config: &ObjectConfig, store: St) -> std::result::Result<Slots<St>, String> {
+    pub(super) fn open(config: &ObjectConfig, store: AnyStore) -> std::result::Result<Slots, String> {
         let mut slots = Slots {
             name: config.name.clone(),
             layout: SlotLayout::new(config),
@@ -160,7 +167,7 @@ impl<St: Store> Slots<St> {
             failed: None,
             chunk: Vec::new(),
         };
-        if !St::STORES_BYTES {
+        if !slots.stores_bytes() {
             return Ok(slots);
         }
         let (have, need) = (slots.store.len(), config.store_bytes());
@@ -233,7 +240,7 @@ impl<St: Store> Slots<St> {
         self.epoch
     }
 
-    pub(super) fn store_mut(&mut self) -> &mut St {
+    pub(super) fn store_mut(&mut self) -> &mut AnyStore {
         &mut self.store
     }
 
@@ -288,7 +295,7 @@ impl<St: Store> Slots<St> {
         if self.free.pop_front().is_none() {
             self.fresh += 1;
         }
-        if let Some(data) = data.filter(|_| St::STORES_BYTES)
+        if let Some(data) = data.filter(|_| self.stores_bytes())
             && let Err(e) = self.write_object(id, slot, data)
         {
             // Some of the bytes may be written, so the slot is used like that of a deleted object.
@@ -316,7 +323,7 @@ impl<St: Store> Slots<St> {
         at: u32,
         into: &mut [u8],
     ) -> Result<()> {
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             into.fill(0);
             return Ok(());
         }
@@ -362,7 +369,7 @@ impl<St: Store> Slots<St> {
     /// Deletes an object that exists.
     pub(super) fn delete(&mut self, id: ObjectId, object: StoredObject) -> Result<()> {
         self.writable()?;
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             self.store.write(self.layout.record_at(object.slot), &[0; RECORD_BYTES])?;
         }
         self.objects.remove(&id);
@@ -384,7 +391,7 @@ impl<St: Store> Slots<St> {
     /// Writes the state: the epoch, and `true` if it is released.
     pub(super) fn write_state(&mut self, epoch: u32, released: bool) -> Result<()> {
         self.writable()?;
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             let record = record([STATE_MAGIC, self.states + 1, epoch, u32::from(released)]);
             self.store.write(self.state_address(), &record)?;
         }

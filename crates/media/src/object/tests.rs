@@ -2,8 +2,9 @@
 
 use super::slots::Slots;
 use super::*;
+use crate::store::LentStore;
 use crate::testing::{recorded, recording_sink};
-use crate::{Hardware, MemoryStore, NoStore, Store};
+use crate::{AnyStore, Hardware, MemoryStore, NoStore, Store};
 use frit_core::{
     Cause, MediumKind, Nanos, ObjectDevice, ObjectId, Op, ReadTarget, Sink, StackView, Tok, WriteData,
 };
@@ -38,55 +39,61 @@ fn contents(id: ObjectId, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i / 7) as u8 ^ id.number as u8 ^ (id.epoch as u8) << 4).collect()
 }
 
-type Device<'a> = ObjectMedium<&'a mut MemoryStore>;
-
-fn open(store: &mut MemoryStore, objects: u32) -> Device<'_> {
-    ObjectMedium::new(config(objects), ObjectBacking::Flat(store), &mut Hardware::new()).unwrap()
+fn on(store: impl Into<AnyStore>, objects: u32) -> ObjectMedium {
+    ObjectMedium::new(config(objects), ObjectBacking::Flat(store.into()), &mut Hardware::new()).unwrap()
 }
 
-fn memory(objects: u32) -> MemoryStore {
+fn open(store: &LentStore<MemoryStore>, objects: u32) -> ObjectMedium {
+    on(store, objects)
+}
+
+fn blank(objects: u32) -> MemoryStore {
     MemoryStore::new(config(objects).store_bytes())
+}
+
+fn memory(objects: u32) -> LentStore<MemoryStore> {
+    LentStore::new(blank(objects))
 }
 
 fn sink() -> Sink {
     Sink::untimed()
 }
 
-fn put<St: Store + Send>(d: &mut ObjectMedium<St>, id: ObjectId, len: usize) -> Result<Tok> {
+fn put(d: &mut ObjectMedium, id: ObjectId, len: usize) -> Result<Tok> {
     d.put(&mut sink(), id, WriteData::Bytes(&contents(id, len)), Cause::Host, Tok::DONE)
 }
 
-fn get<St: Store + Send>(d: &mut ObjectMedium<St>, id: ObjectId, at: u32, len: usize) -> Result<Vec<u8>> {
+fn get(d: &mut ObjectMedium, id: ObjectId, at: u32, len: usize) -> Result<Vec<u8>> {
     let mut into = vec![0; len];
     d.get(&mut sink(), id, at, ReadTarget::Bytes(&mut into), Cause::Host, Tok::DONE)?;
     Ok(into)
 }
 
-fn list(d: &mut Device<'_>) -> Vec<(ObjectId, u32)> {
+fn list(d: &mut ObjectMedium) -> Vec<(ObjectId, u32)> {
     ObjectDevice::list(d, &mut sink()).unwrap()
 }
 
-fn delete(d: &mut Device<'_>, id: ObjectId) {
+fn delete(d: &mut ObjectMedium, id: ObjectId) {
     d.delete(&mut sink(), id, Cause::Gc, Tok::DONE).unwrap();
 }
 
-fn flush(d: &mut Device<'_>) {
+fn flush(d: &mut ObjectMedium) {
     d.flush(&mut sink(), Cause::Host, Tok::DONE).unwrap();
 }
 
-fn claim(d: &mut Device<'_>) -> u32 {
+fn claim(d: &mut ObjectMedium) -> u32 {
     d.claim(&mut sink(), 0).unwrap()
 }
 
 #[test]
 fn objects_come_back_in_parts_and_after_a_reopening() {
-    let mut store = memory(8);
-    let mut d = open(&mut store, 8);
+    let store = memory(8);
+    let mut d = open(&store, 8);
     assert_eq!(claim(&mut d), 1);
     put(&mut d, id(1, 1), 16384).unwrap();
     put(&mut d, id(1, 2), 5000).unwrap();
     flush(&mut d);
-    let mut d = open(&mut store, 8);
+    let mut d = open(&store, 8);
     assert_eq!(list(&mut d), [(id(1, 1), 16384), (id(1, 2), 5000)]);
     for (at, len) in [(0, 16384), (0, 1), (4095, 2), (4096, 4096), (12000, 4384), (100, 10000)] {
         assert_eq!(get(&mut d, id(1, 1), at, len).unwrap(), contents(id(1, 1), 16384)[at as usize..][..len]);
@@ -95,13 +102,13 @@ fn objects_come_back_in_parts_and_after_a_reopening() {
     assert_eq!(claim(&mut d), 2);
     d.release(&mut sink()).unwrap();
     // A higher epoch of the layer counts as claimed.
-    assert_eq!(open(&mut store, 8).claim(&mut sink(), 9).unwrap(), 10);
+    assert_eq!(open(&store, 8).claim(&mut sink(), 9).unwrap(), 10);
 }
 
 #[test]
 fn wrong_requests_are_refused_and_neither_counted_nor_emitted() {
-    let mut store = memory(2);
-    let mut d = open(&mut store, 2);
+    let store = memory(2);
+    let mut d = open(&store, 2);
     assert!(put(&mut d, id(1, 1), 10).unwrap_err().to_string().contains("before the store was claimed"));
     claim(&mut d);
     put(&mut d, id(1, 1), 10).unwrap();
@@ -130,8 +137,8 @@ fn wrong_requests_are_refused_and_neither_counted_nor_emitted() {
 
 #[test]
 fn a_slot_is_used_again_only_after_a_flush_of_its_delete() {
-    let mut store = memory(2);
-    let mut d = open(&mut store, 2);
+    let store = memory(2);
+    let mut d = open(&store, 2);
     claim(&mut d);
     put(&mut d, id(1, 1), 9000).unwrap();
     put(&mut d, id(1, 2), 9000).unwrap();
@@ -143,22 +150,20 @@ fn a_slot_is_used_again_only_after_a_flush_of_its_delete() {
     assert_eq!(d.counts().of(Op::ObjectFlush).commands, flushes + 1);
     assert_eq!(get(&mut d, id(1, 3), 0, 100).unwrap(), contents(id(1, 3), 100));
     assert_eq!(list(&mut d), [(id(1, 2), 9000), (id(1, 3), 100)]);
-    assert_eq!(list(&mut open(&mut store, 2)), [(id(1, 2), 9000), (id(1, 3), 100)]);
+    assert_eq!(list(&mut open(&store, 2)), [(id(1, 2), 9000), (id(1, 3), 100)]);
 }
 
 #[test]
 fn the_store_of_another_device_is_refused() {
-    let mut store = memory(4);
-    drop(open(&mut store, 4));
-    let refused = |c: ObjectConfig, store: &mut MemoryStore| {
-        ObjectMedium::<_>::new(c, ObjectBacking::Flat(store), &mut Hardware::new()).unwrap_err()
+    let store = memory(4);
+    drop(open(&store, 4));
+    let refused = |c: ObjectConfig, store: &LentStore<MemoryStore>| {
+        ObjectMedium::new(c, ObjectBacking::Flat(store.into()), &mut Hardware::new()).unwrap_err()
     };
-    assert!(
-        refused(ObjectConfig { serial: 8, ..config(4) }, &mut store).contains("belongs to another volume")
-    );
-    let e = refused(ObjectConfig { object_bytes: 8192, objects: 5, ..config(4) }, &mut store);
+    assert!(refused(ObjectConfig { serial: 8, ..config(4) }, &store).contains("belongs to another volume"));
+    let e = refused(ObjectConfig { object_bytes: 8192, objects: 5, ..config(4) }, &store);
     assert!(e.contains("no object store of this size") || e.contains("object store of this size"), "{e}");
-    assert!(refused(config(5), &mut store).contains("needs"), "too small");
+    assert!(refused(config(5), &store).contains("needs"), "too small");
 }
 
 /// A store that keeps the order of its writes.
@@ -166,7 +171,6 @@ fn the_store_of_another_device_is_refused() {
 struct Logged(MemoryStore, Vec<(u64, Vec<u8>)>, bool);
 
 impl Store for Logged {
-    const STORES_BYTES: bool = true;
     fn len(&self) -> u64 {
         self.0.len()
     }
@@ -190,12 +194,12 @@ impl Store for Logged {
 
 #[test]
 fn a_torn_put_is_missing_or_refused_by_name() {
-    let logged = Logged(memory(4), Vec::new(), false);
-    let mut d = ObjectMedium::<_>::new(config(4), ObjectBacking::Flat(logged), &mut Hardware::new()).unwrap();
+    let logged = LentStore::new(Logged(blank(4), Vec::new(), false));
+    let mut d = on(&logged, 4);
     d.claim(&mut sink(), 0).unwrap();
-    let before = d.store_mut().unwrap().1.len();
+    let before = logged.get().1.len();
     put(&mut d, id(1, 1), 10_000).unwrap();
-    let writes = d.store_mut().unwrap().1.clone();
+    let writes = logged.get().1.clone();
     let (done, torn) = writes.split_at(before);
     assert_eq!(torn.len(), 3, "bytes, checksums, record");
     let sectors: Vec<(u64, &[u8])> = torn
@@ -208,16 +212,16 @@ fn a_torn_put_is_missing_or_refused_by_name() {
     for lost in 0..=sectors.len() {
         // All but one sector, or only those before it.
         for after in [true, false] {
-            let mut store = memory(4);
+            let store = memory(4);
             for (at, data) in done {
-                store.write(*at, data).unwrap();
+                store.get().write(*at, data).unwrap();
             }
             for (i, (at, data)) in sectors.iter().enumerate() {
                 if i < lost || (after && i > lost) {
-                    store.write(*at, data).unwrap();
+                    store.get().write(*at, data).unwrap();
                 }
             }
-            let mut d = open(&mut store, 4);
+            let mut d = open(&store, 4);
             let whole = lost == sectors.len();
             match get(&mut d, id(1, 1), 0, 10_000) {
                 Ok(bytes) => assert!(whole && bytes == contents(id(1, 1), 10_000), "sector {lost}"),
@@ -233,8 +237,8 @@ fn a_torn_put_is_missing_or_refused_by_name() {
 
 #[test]
 fn bytes_of_an_earlier_object_of_the_slot_are_not_taken_for_those_of_a_later_one() {
-    let mut store = memory(1);
-    let mut d = open(&mut store, 1);
+    let store = memory(1);
+    let mut d = open(&store, 1);
     claim(&mut d);
     put(&mut d, id(1, 1), 8192).unwrap();
     flush(&mut d);
@@ -249,31 +253,31 @@ fn bytes_of_an_earlier_object_of_the_slot_are_not_taken_for_those_of_a_later_one
 
 #[test]
 fn a_torn_state_leaves_the_epoch_before() {
-    let logged = Logged(memory(1), Vec::new(), false);
-    let mut slots = Slots::open(&config(1), logged).unwrap();
+    let logged = LentStore::new(Logged(blank(1), Vec::new(), false));
+    let mut slots = Slots::open(&config(1), (&logged).into()).unwrap();
     for epoch in 1..6 {
         slots.write_state(epoch, false).unwrap();
-        let mut torn = Slots::open(&config(1), memory(1)).unwrap();
-        let writes = &slots.store_mut().1;
+        let mut torn = Slots::open(&config(1), blank(1).into()).unwrap();
+        let writes = logged.get().1.clone();
         for (at, data) in &writes[..writes.len() - 1] {
             torn.store_mut().write(*at, data).unwrap();
         }
         let (at, data) = &writes[writes.len() - 1];
         torn.store_mut().write(*at, &data[..20]).unwrap();
-        let store = std::mem::replace(torn.store_mut(), MemoryStore::new(0));
+        let store = std::mem::replace(torn.store_mut(), NoStore.into());
         assert_eq!(Slots::open(&config(1), store).unwrap().epoch(), epoch - 1);
     }
 }
 
 #[test]
 fn after_a_failed_sync_writes_are_refused_and_reads_continue() {
-    let logged = Logged(memory(4), Vec::new(), false);
-    let mut d = ObjectMedium::<_>::new(config(4), ObjectBacking::Flat(logged), &mut Hardware::new()).unwrap();
+    let logged = LentStore::new(Logged(blank(4), Vec::new(), false));
+    let mut d = on(&logged, 4);
     d.claim(&mut sink(), 0).unwrap();
     put(&mut d, id(1, 1), 100).unwrap();
-    d.store_mut().unwrap().2 = true;
+    logged.get().2 = true;
     assert!(d.flush(&mut sink(), Cause::Host, Tok::DONE).is_err());
-    d.store_mut().unwrap().2 = false;
+    logged.get().2 = false;
     let refused = |r: Result<Tok>| {
         let text = r.unwrap_err().to_string();
         assert!(text.contains("read-only: a sync of the object store 'remote' failed"), "{text}");
@@ -288,8 +292,7 @@ fn after_a_failed_sync_writes_are_refused_and_reads_continue() {
 #[test]
 fn commands_have_the_order_of_durability() {
     let mut sink = recording_sink();
-    let mut d =
-        ObjectMedium::<_>::new(config(4), ObjectBacking::Flat(NoStore), &mut Hardware::new()).unwrap();
+    let mut d = on(NoStore, 4);
     d.claim(&mut sink, 0).unwrap();
     let a = d.put(&mut sink, id(1, 1), WriteData::Len(4096), Cause::Host, Tok::DONE).unwrap();
     let b = d.put(&mut sink, id(1, 2), WriteData::Len(8192), Cause::Gc, a).unwrap();
@@ -354,8 +357,8 @@ proptest! {
     #[test]
     fn it_behaves_as_a_map(steps in proptest::collection::vec(step(), 1..80)) {
         let mut model: BTreeMap<ObjectId, Vec<u8>> = BTreeMap::new();
-        let mut store = memory(6);
-        let mut d = open(&mut store, 6);
+        let store = memory(6);
+        let mut d = open(&store, 6);
         let mut epoch = claim(&mut d);
         let mut number = 0;
         let nth = |model: &BTreeMap<ObjectId, Vec<u8>>, i: usize| {
@@ -387,7 +390,7 @@ proptest! {
                 }
                 Step::Flush => flush(&mut d),
                 Step::Reopen => {
-                    d = open(&mut store, 6);
+                    d = open(&store, 6);
                     let next = claim(&mut d);
                     prop_assert!(next == epoch + 1);
                     (epoch, number) = (next, 0);
@@ -401,9 +404,9 @@ proptest! {
 
 #[test]
 fn a_store_without_bytes_has_the_space_that_it_states() {
-    let mut d = ObjectMedium::<_>::new(
+    let mut d = ObjectMedium::new(
         ObjectConfig { object_bytes: 1 << 30, ..config(3) },
-        ObjectBacking::Flat(NoStore),
+        ObjectBacking::Flat(NoStore.into()),
         &mut Hardware::new(),
     )
     .unwrap();

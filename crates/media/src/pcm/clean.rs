@@ -129,7 +129,7 @@ impl CleanMap {
     }
 }
 
-impl<St: Store> Pcm<St> {
+impl Pcm {
     /// Marks the write units of a range as not refreshed.
     #[inline]
     pub(super) fn mark_dirty(&mut self, at: u64, len: u32) {
@@ -237,7 +237,7 @@ impl<St: Store> Pcm<St> {
             let tok = self.emit_one(sink, Op::PcmRefresh, first, bytes / channels, cause, after);
             done = if n == 0 { tok } else { sink.join(done, tok) };
         }
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             let zeros = [0; CHUNK as usize];
             for from in (0..bytes).step_by(CHUNK as usize) {
                 let n = (bytes - from).min(CHUNK);

@@ -47,10 +47,10 @@ impl PcmGeometry {
     }
 }
 
-impl<St: Store> Pcm<St> {
+impl Pcm {
     /// Initializes a new device, or recovers the one in the store.
     pub(super) fn load(&mut self) -> std::result::Result<(), String> {
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         if !self.store.is_blank() {
@@ -92,7 +92,7 @@ impl<St: Store> Pcm<St> {
 
     /// Saves the wear counters. Chunks of 16 Ki lines without wear are skipped.
     pub(super) fn save_wear(&mut self) -> Result<()> {
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         let mut at = self.bytes;

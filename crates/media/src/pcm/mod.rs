@@ -24,7 +24,7 @@ pub use partition::Partition;
 
 use crate::memory::table32;
 use crate::stripe::Stripe;
-use crate::{Device, Hardware, PcmTiming, Store, TimingModel};
+use crate::{AnyStore, Device, Hardware, PcmTiming, Store, TimingModel};
 use clean::CleanMap;
 use frit_core::visible::{MediumView, Wear, WearArea};
 use frit_core::{Counts, Error, MediumKind, Result, UnitId, size};
@@ -57,7 +57,7 @@ pub struct PcmConfig {
 
 /// A PCM device that keeps its bytes in a store.
 #[derive(Debug)]
-pub struct Pcm<St> {
+pub struct Pcm {
     config: PcmConfig,
     bytes: u64,
     group_bytes: u64,
@@ -68,21 +68,36 @@ pub struct Pcm<St> {
     clean: CleanMap,
     partitions: Vec<(&'static str, Partition)>,
     counts: Counts,
-    store: St,
+    store: AnyStore,
 }
 
-impl<St: Store> Pcm<St> {
+impl Pcm {
+    /// Returns `true` if the store keeps the bytes that are written.
+    #[inline]
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        self.store.stores_bytes()
+    }
+
     /// Opens a device on `store` and registers its units with `hw`. On a blank store the device is
     /// new; otherwise the data and the wear of the last [`Pcm::sync`] are recovered from the store.
     ///
     /// # Errors
     /// An impossible geometry, a store that is too small or contains another device, or more units
     /// than a stack can have.
-    pub fn new(config: PcmConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
+    pub fn new(
+        config: PcmConfig,
+        store: impl Into<AnyStore>,
+        hw: &mut Hardware,
+    ) -> std::result::Result<Self, String> {
+        Self::on(config, store.into(), hw)
+    }
+
+    fn on(config: PcmConfig, store: AnyStore, hw: &mut Hardware) -> std::result::Result<Self, String> {
         let g = config.geometry;
         g.check().map_err(|e| e.to_string())?;
         g.check_refresh(config.refresh_bytes).map_err(|e| e.to_string())?;
-        if St::STORES_BYTES && store.len() < g.store_bytes() {
+        if store.stores_bytes() && store.len() < g.store_bytes() {
             return Err(format!(
                 "the store of PCM '{}' has {} bytes and needs {}: {} of data and the rest for its wear",
                 config.name,
@@ -171,18 +186,18 @@ impl<St: Store> Pcm<St> {
 
     /// The store that holds the bytes of the device.
     #[must_use]
-    pub fn store(&self) -> &St {
+    pub fn store(&self) -> &AnyStore {
         &self.store
     }
 
     /// Mutable access to the store that bypasses the device, to inject damage or torn writes.
-    pub fn store_mut(&mut self) -> &mut St {
+    pub fn store_mut(&mut self) -> &mut AnyStore {
         &mut self.store
     }
 
     /// Returns the store.
     #[must_use]
-    pub fn into_store(self) -> St {
+    pub fn into_store(self) -> AnyStore {
         self.store
     }
 

@@ -5,7 +5,7 @@ use crate::Store;
 use crate::memory::prefetch;
 use frit_core::{Cause, Cmd, Op, ReadTarget, Result, Sink, Tok, WriteData};
 
-impl<St: Store> Pcm<St> {
+impl Pcm {
     /// Counts a command and emits it into the sink.
     #[inline]
     pub(super) fn emit_one(
@@ -152,7 +152,7 @@ impl<St: Store> Pcm<St> {
     #[inline]
     pub(super) fn check_write(&self, at: u64, data: WriteData<'_>) -> Result<()> {
         self.check_range(at, data.len())?;
-        if St::STORES_BYTES && data.bytes().is_none() {
+        if self.stores_bytes() && data.bytes().is_none() {
             return Self::rule(at, "a write without bytes on a device that holds bytes");
         }
         Ok(())
@@ -177,7 +177,7 @@ impl<St: Store> Pcm<St> {
         self.wear_lines(first, covered);
         self.mark_dirty(first, covered);
         let tok = self.emit_split(sink, op, first, covered, cause, after);
-        if let (true, Some(bytes)) = (St::STORES_BYTES, data.bytes()) {
+        if let (true, Some(bytes)) = (self.stores_bytes(), data.bytes()) {
             self.store.write(at, bytes)?;
         }
         Ok(tok)

@@ -2,7 +2,6 @@
 //! address.
 
 use super::Pcm;
-use crate::Store;
 use frit_core::{Error, Result, size};
 
 /// A range of a device.
@@ -22,7 +21,7 @@ impl Partition {
     }
 }
 
-impl<St: Store> Pcm<St> {
+impl Pcm {
     /// Allocates a partition of `bytes` in the free space, at a multiple of `align`. The same calls
     /// in the same order return the same partitions, so that a volume that is opened again gets its
     /// own partitions.

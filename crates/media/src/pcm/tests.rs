@@ -4,7 +4,7 @@ mod clean;
 
 use super::*;
 use crate::testing::{forget, recorded, recording_sink};
-use crate::{LatencyCurve, MemoryStore, NoStore, Phases};
+use crate::{AnyStore, LatencyCurve, MemoryStore, NoStore, Phases};
 use frit_core::{Cause, Cmd, Nanos, Op, ReadTarget, Sink, Tok, WriteData};
 use proptest::prelude::*;
 
@@ -35,11 +35,11 @@ fn config(channels: u32, refresh: bool) -> PcmConfig {
     }
 }
 
-fn on<St: Store>(c: PcmConfig, store: St) -> Pcm<St> {
+fn on(c: PcmConfig, store: impl Into<AnyStore>) -> Pcm {
     Pcm::new(c, store, &mut Hardware::new()).unwrap()
 }
 
-fn in_memory(c: PcmConfig) -> Pcm<MemoryStore> {
+fn in_memory(c: PcmConfig) -> Pcm {
     let bytes = c.geometry.store_bytes();
     on(c, MemoryStore::new(bytes))
 }

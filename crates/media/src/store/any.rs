@@ -1,13 +1,15 @@
-//! A store that holds bytes, of a kind that is chosen at run time.
+//! The store of a medium, of a kind that is chosen at run time.
 
-use super::{CustomStore, DirectStore, FileStore, MemoryStore, MmapStore, Store};
+use super::{CustomStore, DirectStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
 use frit_core::{BlockingMedium, Result};
 use std::sync::Arc;
 
-/// A store that holds bytes. A medium is generic over its store; this enum keeps the number of
-/// compiled stacks at two (with and without bytes), at the price of one branch per page.
+/// The store of a medium. Media and layers are compiled once, for this type: a branch for each access is
+/// the price.
 #[derive(Debug)]
 pub enum AnyStore {
+    /// No bytes: a simulation at full speed.
+    None(NoStore),
     /// A store in memory.
     Memory(MemoryStore),
     /// A file that is accessed with `pread` and `pwrite`.
@@ -23,6 +25,7 @@ pub enum AnyStore {
 macro_rules! each {
     ($self:ident, $s:ident => $e:expr) => {
         match $self {
+            AnyStore::None($s) => $e,
             AnyStore::Memory($s) => $e,
             AnyStore::File($s) => $e,
             AnyStore::Direct($s) => $e,
@@ -33,8 +36,6 @@ macro_rules! each {
 }
 
 impl Store for AnyStore {
-    const STORES_BYTES: bool = true;
-
     fn len(&self) -> u64 {
         each!(self, s => Store::len(s))
     }
@@ -87,3 +88,31 @@ impl Store for AnyStore {
         each!(self, s => Store::shared(s))
     }
 }
+
+impl AnyStore {
+    /// Returns `true` if the store keeps the bytes that are written. If it does not, media and layers skip
+    /// all work on bytes.
+    #[inline]
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        !matches!(self, AnyStore::None(_))
+    }
+}
+
+impl<C: CustomStore + 'static> From<C> for AnyStore {
+    fn from(store: C) -> AnyStore {
+        AnyStore::Custom(Box::new(store))
+    }
+}
+
+macro_rules! from {
+    ($($kind:ident: $store:ty),*) => {
+        $(impl From<$store> for AnyStore {
+            fn from(store: $store) -> AnyStore {
+                AnyStore::$kind(store)
+            }
+        })*
+    };
+}
+
+from!(None: NoStore, Memory: MemoryStore, File: FileStore, Direct: DirectStore, Mmap: MmapStore);

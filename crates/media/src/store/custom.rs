@@ -1,8 +1,9 @@
 //! A store that the caller implements, for example one that records accesses or injects errors.
 
 use super::Store;
-use frit_core::Result;
+use frit_core::{BlockingMedium, Result};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Object-safe form of [`Store`], with which a stack can be built on stores that this crate does
 /// not define.
@@ -45,11 +46,14 @@ pub trait CustomStore: Debug + Send {
     fn volatile(&self) -> bool {
         false
     }
+
+    /// See [`Store::shared`].
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
+        None
+    }
 }
 
 impl Store for Box<dyn CustomStore> {
-    const STORES_BYTES: bool = true;
-
     fn len(&self) -> u64 {
         (**self).len()
     }
@@ -76,5 +80,9 @@ impl Store for Box<dyn CustomStore> {
 
     fn volatile(&self) -> bool {
         (**self).volatile()
+    }
+
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
+        (**self).shared()
     }
 }

@@ -105,8 +105,6 @@ impl FileStore {
 }
 
 impl Store for FileStore {
-    const STORES_BYTES: bool = true;
-
     fn len(&self) -> u64 {
         self.len
     }

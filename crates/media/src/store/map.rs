@@ -149,8 +149,6 @@ fn in_memory(file: &File) -> bool {
 }
 
 impl Store for MmapStore {
-    const STORES_BYTES: bool = true;
-
     fn len(&self) -> u64 {
         self.map.len() as u64
     }

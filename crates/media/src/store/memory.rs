@@ -51,8 +51,6 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    const STORES_BYTES: bool = true;
-
     fn len(&self) -> u64 {
         self.len
     }

@@ -9,6 +9,7 @@ mod cache;
 mod custom;
 mod direct;
 mod file;
+mod lent;
 mod map;
 mod memory;
 mod populate;
@@ -19,6 +20,8 @@ pub use cache::prefetch_value;
 pub use custom::CustomStore;
 pub use direct::{DirectFile, DirectStore, FileAccess};
 pub use file::FileStore;
+#[doc(hidden)]
+pub use lent::LentStore;
 pub use map::{MapMode, MmapStore};
 pub use memory::MemoryStore;
 pub use sigbus::SigbusGuard;
@@ -30,10 +33,6 @@ use std::sync::Arc;
 /// Bytes by address. A medium accesses its bytes only through this trait, so that a store that
 /// records or fails can replace a plain one.
 pub trait Store {
-    /// `true` if the store keeps the bytes that are written. If it does not, media skip all work on
-    /// bytes.
-    const STORES_BYTES: bool;
-
     /// Size in bytes.
     fn len(&self) -> u64;
 
@@ -124,71 +123,12 @@ pub trait Store {
     }
 }
 
-/// A borrowed store. The bytes remain when the medium is dropped.
-impl<S: Store> Store for &mut S {
-    const STORES_BYTES: bool = S::STORES_BYTES;
-
-    fn len(&self) -> u64 {
-        (**self).len()
-    }
-
-    fn is_blank(&self) -> bool {
-        (**self).is_blank()
-    }
-
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        (**self).read(at, into)
-    }
-
-    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        (**self).write(at, data)
-    }
-
-    fn write_digested(&mut self, at: u64, data: &[u8]) -> Result<u64> {
-        (**self).write_digested(at, data)
-    }
-
-    fn zero(&mut self, at: u64, len: u64) -> Result<()> {
-        (**self).zero(at, len)
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        (**self).sync()
-    }
-
-    fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
-        (**self).slice(at, len)
-    }
-
-    fn copy(&mut self, from: u64, to: u64, len: usize) -> Option<Result<()>> {
-        (**self).copy(from, to, len)
-    }
-
-    fn copies(&self) -> bool {
-        (**self).copies()
-    }
-
-    fn prefetch(&self, at: u64, len: usize) {
-        (**self).prefetch(at, len);
-    }
-
-    fn volatile(&self) -> bool {
-        (**self).volatile()
-    }
-
-    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
-        (**self).shared()
-    }
-}
-
 /// A store without bytes, for simulation at full speed. It has the largest size possible and reads
 /// as zeros.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoStore;
 
 impl Store for NoStore {
-    const STORES_BYTES: bool = false;
-
     fn len(&self) -> u64 {
         u64::MAX
     }

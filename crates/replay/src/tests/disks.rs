@@ -20,7 +20,7 @@ use frit_trace::{Options, Workload};
 const SECTORS: u64 = 1 << 29;
 
 /// A layer that exposes a disk as a volume.
-struct Plain(Disk<NoStore>);
+struct Plain(Disk);
 
 impl Params for Plain {
     fn list(&self) -> Vec<ParamInfo> {

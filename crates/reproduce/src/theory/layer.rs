@@ -29,8 +29,8 @@ pub enum MeasuredLayer {
 
 /// A layer on NAND alone.
 pub(super) enum TestedLayer {
-    Hfsl(Box<Hfsl<NoStore, NoStore>>),
-    Ftl(Box<Ftl<NoStore>>),
+    Hfsl(Box<Hfsl>),
+    Ftl(Box<Ftl>),
 }
 
 impl TestedLayer {
@@ -98,7 +98,7 @@ impl TestedLayer {
         Ok(())
     }
 
-    pub(super) fn flash(&self) -> &Flash<NoStore> {
+    pub(super) fn flash(&self) -> &Flash {
         match self {
             TestedLayer::Hfsl(layer) => layer.flash(),
             TestedLayer::Ftl(layer) => layer.flash(),

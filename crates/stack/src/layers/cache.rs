@@ -3,13 +3,13 @@
 use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_compose::sizing::{DeviceSizes, Resizable};
 use frit_core::{BlockDevice, Error, MediumKind, Result, StackDevice};
 use frit_layer::cache::policy::PolicyConfig;
 use frit_layer::cache::{Cache, CacheConfig};
-use frit_media::{Disk, DiskConfig, Hardware, Pcm, PcmConfig, Store};
+use frit_media::{Disk, DiskConfig, Hardware, Pcm, PcmConfig};
 use frit_wear::WearKeys;
 
 pub(super) const ABOUT: &str =
@@ -70,20 +70,16 @@ impl Resizable for WholeBlocks {
 }
 
 /// Opens the PCM of the layer.
-pub(crate) fn open_pcm<B: Stores>(
-    mut pcm: PcmConfig,
-    stores: &B,
-    hardware: &mut Hardware,
-) -> Result<Pcm<B::Store>> {
+pub(crate) fn open_pcm(mut pcm: PcmConfig, stores: &Bytes, hardware: &mut Hardware) -> Result<Pcm> {
     pcm.serial = stores.serial(&pcm.name);
     let store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
     Pcm::new(pcm, store, hardware).map_err(|what| Error::Medium { what })
 }
 
 /// Opens a disk as the device below a layer.
-pub(crate) fn open_disk<B: Stores>(
+pub(crate) fn open_disk(
     mut disk: DiskConfig,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn BlockDevice>> {
     disk.serial = stores.serial(&disk.name);
@@ -93,10 +89,10 @@ pub(crate) fn open_disk<B: Stores>(
 }
 
 /// Builds the layer over its PCM and the device that it caches.
-pub(crate) fn build<P: Store + Send + 'static>(
+pub(crate) fn build(
     config: CacheConfig,
-    pcm: Pcm<P>,
+    pcm: Pcm,
     disk: Box<dyn BlockDevice>,
 ) -> Result<Box<dyn StackDevice>> {
-    Ok(Box::new(Cache::<P, dyn BlockDevice>::new(config, pcm, disk, None)?))
+    Ok(Box::new(Cache::<dyn BlockDevice>::new(config, pcm, disk, None)?))
 }

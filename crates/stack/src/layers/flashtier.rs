@@ -3,7 +3,7 @@
 use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_compose::sizing::{DeviceSizes, Resizable};
 use frit_core::{BlockDevice, MediumKind, Result, StackDevice};
@@ -67,13 +67,13 @@ impl Resizable for WholeBlocks {
 }
 
 /// Builds the layer over its NAND, whose pages are divided into blocks, and the device that it caches.
-pub(crate) fn build<B: Stores>(
+pub(crate) fn build(
     config: FlashtierConfig,
     devices: Vec<NandConfig>,
     disk: Box<dyn BlockDevice>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice>> {
-    let ssc = super::ssc::open::<B>(&config.ssc, devices, stores, hardware)?;
+    let ssc = super::ssc::open(&config.ssc, devices, stores, hardware)?;
     Ok(Box::new(Flashtier::<_, dyn BlockDevice>::new(config, ssc, disk)?))
 }

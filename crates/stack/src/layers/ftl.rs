@@ -4,7 +4,7 @@ use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, keys_of};
 use crate::error::Problem;
 use crate::sizing::LayerSearch;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::ftl::{Ftl, FtlConfig};
@@ -39,14 +39,14 @@ pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> 
 }
 
 /// Builds the layer over its NAND, whose pages are divided into mapping units.
-pub(crate) fn build<B: Stores>(
+pub(crate) fn build(
     config: FtlConfig,
     devices: Vec<NandConfig>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice>> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.divide(nand), stores, hardware)?;
-    Ok(Box::new(Ftl::<B::Store>::new(config, nand)?))
+    Ok(Box::new(Ftl::new(config, nand)?))
 }
 
 /// Returns the overrides with which the layer offers `bytes`: its capacity, and as many blocks in

@@ -4,7 +4,7 @@ use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::sizing::LayerSearch;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
@@ -72,10 +72,10 @@ pub(crate) struct Media {
 }
 
 /// Builds the layer over its media.
-pub(crate) fn build<B: Stores>(
+pub(crate) fn build(
     config: HfslConfig,
     media: Media,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice>> {
     let refused = |what: String| Error::Medium { what };
@@ -88,7 +88,7 @@ pub(crate) fn build<B: Stores>(
         }
         None => None,
     };
-    let layer = Hfsl::<B::Store, B::Store>::new(config, nand, pcm)?;
+    let layer = Hfsl::new(config, nand, pcm)?;
     Ok(match media.dram {
         Some(dram) => {
             // The contents of DRAM do not outlive the process, so DRAM has no file.
@@ -101,11 +101,11 @@ pub(crate) fn build<B: Stores>(
 }
 
 /// Opens the NAND devices of a layer.
-pub(super) fn open_nand<B: Stores>(
+pub(super) fn open_nand(
     devices: Vec<NandConfig>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
-) -> Result<NandArray<B::Store>> {
+) -> Result<NandArray> {
     let mut nand = Vec::new();
     for mut device in devices {
         device.serial = stores.serial(&device.name);
@@ -116,12 +116,12 @@ pub(super) fn open_nand<B: Stores>(
 }
 
 /// Opens the NAND devices of a layer, whose pages are divided first.
-pub(super) fn open_divided_nand<B: Stores>(
+pub(super) fn open_divided_nand(
     mut devices: Vec<NandConfig>,
     divide: impl Fn(NandGeometry) -> Result<NandGeometry>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
-) -> Result<NandArray<B::Store>> {
+) -> Result<NandArray> {
     for device in &mut devices {
         device.geometry = divide(device.geometry)?;
     }

@@ -4,7 +4,7 @@ use super::{Durability, Interface, LayerConfig, RequiredSetting, Role, RoleNames
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::sizing::LayerSearch;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::nameless::{HostFtl, NamelessConfig};
@@ -50,14 +50,14 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<NamelessBlockConfig>
 }
 
 /// Builds the device over its NAND, whose pages are divided into blocks.
-pub(crate) fn build<B: Stores>(
+pub(crate) fn build(
     config: NamelessBlockConfig,
     devices: Vec<NandConfig>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice>> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.device.divide(nand), stores, hardware)?;
-    Ok(Box::new(NamelessBlock::<HostFtl<B::Store>>::over_nand(config, nand)?))
+    Ok(Box::new(NamelessBlock::<HostFtl>::over_nand(config, nand)?))
 }
 
 /// Number of times that NAND is made larger because it does not hold the virtual address space.

@@ -4,7 +4,7 @@ use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::sizing::LayerSearch;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, StackDevice};
 use frit_layer::ntl::{Ntl, NtlConfig};
@@ -46,16 +46,16 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<NtlConfig> {
 }
 
 /// Builds the layer over its memory.
-pub(crate) fn build<B: Stores>(
+pub(crate) fn build(
     config: NtlConfig,
     mut pcm: PcmConfig,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice>> {
     pcm.serial = stores.serial(&pcm.name);
     let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
     let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(|what| Error::Medium { what })?;
-    Ok(Box::new(Ntl::<B::Store>::new(config, pcm)?))
+    Ok(Box::new(Ntl::new(config, pcm)?))
 }
 
 /// Sizes of memory chips are multiples of this, which all refresh and interleave units of the

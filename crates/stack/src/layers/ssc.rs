@@ -4,7 +4,7 @@ use super::{Durability, Interface, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::sizing::LayerSearch;
-use crate::stores::Stores;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{MediumKind, Result, StackDevice};
 use frit_layer::ssc::{Ssc, SscConfig};
@@ -35,23 +35,23 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<SscBlockConfig> {
 }
 
 /// Builds the layer over its NAND, whose pages are divided into blocks.
-pub(crate) fn build<B: Stores>(
+pub(crate) fn build(
     config: SscBlockConfig,
     devices: Vec<NandConfig>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice>> {
     let ssc = open(&config.ssc, devices, stores, hardware)?;
-    Ok(Box::new(SscBlock::<Ssc<B::Store>>::new(config, ssc)?))
+    Ok(Box::new(SscBlock::<Ssc>::new(config, ssc)?))
 }
 
 /// Creates the cache over its NAND.
-pub(super) fn open<B: Stores>(
+pub(super) fn open(
     config: &SscConfig,
     devices: Vec<NandConfig>,
-    stores: &B,
+    stores: &Bytes,
     hardware: &mut Hardware,
-) -> Result<Ssc<B::Store>> {
+) -> Result<Ssc> {
     let nand = super::hfsl::open_divided_nand(devices, |nand| config.divide(nand), stores, hardware)?;
     Ssc::new(config.clone(), nand)
 }

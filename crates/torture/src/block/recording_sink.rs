@@ -157,6 +157,10 @@ impl Engine for MutatedRecorder {
         self.record.join(a, b)
     }
 
+    fn decides_acks(&self) -> bool {
+        self.mutation.is_some()
+    }
+
     fn ack(&mut self, ack: Tok, tok: Tok) -> Tok {
         match self.mutation {
             Some(Mutation::AckAtOnce) => ack,

@@ -59,7 +59,7 @@ fn contents(id: ObjectId, len: u32) -> Vec<u8> {
     (0..len).map(|i| (i / 3) as u8 ^ (id.number * 16 + id.epoch) as u8).collect()
 }
 
-type Device = ObjectMedium<AnyStore>;
+type Device = ObjectMedium;
 
 fn open(medium: &SharedMedium) -> Device {
     let c = config();

@@ -2,9 +2,8 @@
 
 use super::Leveled;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     /// Size of the refresh unit, in bytes. `None` for a part without clean writes, and if the
     /// leveler's stripes are smaller than the unit: a refresh would reach into other stripes.
     #[must_use]

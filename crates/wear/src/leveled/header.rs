@@ -17,7 +17,7 @@ pub(super) fn state_word(flags: u32) -> u64 {
     u64::from(flags) | u64::from(frit_media::checksum::crc32c(&flags.to_le_bytes())) << 32
 }
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     /// Encodes the header: magic (8 bytes), version, leveler, stripe bytes, ranks, banks, stripes
     /// of a bank, cubes, turn, physical stripes of a region, regions, logical stripes, over files
     /// (4 each, the last as bit 0 of its word); CRC32C of the seed and all preceding bytes (4).
@@ -101,7 +101,7 @@ impl<St: Store> Leveled<St> {
             return Ok(());
         }
         self.reset_state();
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             return Ok(());
         }
         for &ring in self.rings() {
@@ -132,15 +132,18 @@ impl<St: Store> Leveled<St> {
             r.move_barrier = Tok::default();
             r.synced = 0;
         }
-        self.last_writes.fill(Tok::default());
-        self.ready.fill(Tok::default());
+        self.last_writes.fill(Tok::DONE);
+        self.ready.fill(Tok::DONE);
         self.moved.clear();
         self.refuse_reason = None;
     }
 
     pub(super) fn registers(&mut self, sink: &mut Sink, at: u64, bytes: &[u8], after: Tok) -> Result<Tok> {
-        let data =
-            if St::STORES_BYTES { WriteData::Bytes(bytes) } else { WriteData::Len(count_u32(bytes.len())) };
+        let data = if self.stores_bytes() {
+            WriteData::Bytes(bytes)
+        } else {
+            WriteData::Len(count_u32(bytes.len()))
+        };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 

@@ -24,7 +24,7 @@ pub(super) struct StripePart {
     pub(super) len: u32,
 }
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     #[inline]
     pub(super) fn check_range(&self, at: u64, len: u64) -> Result<()> {
         match at.checked_add(len) {
@@ -84,7 +84,7 @@ impl<St: Store> Leveled<St> {
         let (mut done, mut from) = (None, 0);
         while from < len {
             let p = self.stripe_part(at, from, len);
-            let after = sink.join(after, self.ready[p.stripe.idx()]);
+            let after = sink.join(after, self.ready.get(p.stripe.idx()));
             let one = self.pcm.read(sink, p.physical_at, into.part(p.from, p.len), cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
@@ -158,7 +158,7 @@ impl<St: Store> Leveled<St> {
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
     pub(super) fn after_move(&self, sink: &mut Sink, p: StripePart, after: Tok) -> Tok {
-        if is_planted(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe.idx()]) }
+        if is_planted(WearBug::WriteEarly) { after } else { sink.join(after, self.ready.get(p.stripe.idx())) }
     }
 
     /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves
@@ -166,7 +166,7 @@ impl<St: Store> Leveled<St> {
     #[inline]
     pub(super) fn record_write(&mut self, sink: &mut Sink, p: StripePart, done: Tok) -> Result<()> {
         let stripe = p.stripe.idx();
-        self.last_writes[stripe] = sink.join(self.last_writes[stripe], done);
+        self.last_writes.set(stripe, sink.join(self.last_writes.get(stripe), done));
         let unit = u64::from(self.pcm.geometry().write_unit);
         let end = (p.physical_at + u64::from(p.len)).next_multiple_of(unit);
         let region = &mut self.regions[p.region.idx()];

@@ -14,8 +14,8 @@ use super::{Leveler, LevelerKind, Levelers, Shape, WearConfig};
 use crate::numbers::RegionId;
 use area::RegisterArea;
 use frit_core::convert::to_usize;
-use frit_core::{Error, Result, Tok, UnitId};
-use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
+use frit_core::{Error, Result, Tok, TokTable, UnitId};
+use frit_media::{AnyStore, Pcm, PcmConfig, PcmGeometry};
 
 /// State of a region.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ struct WearRegion {
 /// are the result of a refresh. [`Leveled::refresh_bytes`] is `None` if stripes are too small to be
 /// refreshed.
 #[derive(Debug)]
-pub struct Leveled<St> {
-    pcm: Pcm<St>,
+pub struct Leveled {
+    pcm: Pcm,
     /// `true` without leveling: calls go directly to the device.
     passthrough: bool,
     bytes: u64,
@@ -47,10 +47,10 @@ pub struct Leveled<St> {
     interval_bytes: u64,
     regions: Vec<WearRegion>,
     /// For each physical stripe: token of the writes to it since its last move.
-    last_writes: Vec<Tok>,
+    last_writes: TokTable,
     /// For each physical stripe: token after which it may be accessed, since a move filled or freed
     /// it.
-    ready: Vec<Tok>,
+    ready: TokTable,
     /// Regions that moved since the last flush, if registers as of a flush are kept.
     moved: Vec<RegionId>,
     /// Buffer for the stripe to be moved; empty if the medium holds no bytes.
@@ -62,14 +62,14 @@ pub struct Leveled<St> {
     refuse_reason: Option<String>,
 }
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     /// Puts a leveler over a device. [`Leveled::recover`] reads its existing contents; a new device
     /// needs [`Leveled::format`].
     ///
     /// # Errors
     /// Parameters do not fit the device: those of the leveler, or a stripe smaller than a line or
     /// an interleave unit.
-    pub fn new(pcm: Pcm<St>, config: WearConfig) -> Result<Leveled<St>> {
+    pub fn new(pcm: Pcm, config: WearConfig) -> Result<Leveled> {
         let line = pcm.geometry().line_bytes;
         let passthrough = config.leveler == LevelerKind::NoLeveling;
         if config.stripe_bytes < line && !passthrough {
@@ -87,6 +87,7 @@ impl<St: Store> Leveled<St> {
             u64::from(leveler.logical()) * u64::from(shape.stripe_bytes)
         };
         let stripes = if passthrough { 0 } else { to_usize(leveler.physical()) };
+        let held = if pcm.stores_bytes() && !passthrough { to_usize(shape.stripe_bytes) } else { 0 };
         let region = WearRegion { bytes_since_move: 0, move_barrier: Tok::default(), synced: 0 };
         Ok(Leveled {
             passthrough,
@@ -95,11 +96,11 @@ impl<St: Store> Leveled<St> {
             stripe_shift: shape.stripe_bytes.trailing_zeros(),
             interval_bytes: config.interval_bytes()?,
             regions: vec![region; to_usize(leveler.regions())],
-            last_writes: vec![Tok::default(); stripes],
-            ready: vec![Tok::default(); stripes],
+            last_writes: TokTable::new(stripes),
+            ready: TokTable::new(stripes),
             moved: Vec::new(),
-            buffer: vec![0; if St::STORES_BYTES && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],
-            again: vec![0; if St::STORES_BYTES && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],
+            buffer: vec![0; held],
+            again: vec![0; held],
             moves: 0,
             refuse_reason: None,
             config,
@@ -159,9 +160,15 @@ impl<St: Store> Leveled<St> {
         &self.shape
     }
 
+    /// Returns `true` if the device keeps the bytes that are written.
+    #[must_use]
+    pub fn stores_bytes(&self) -> bool {
+        self.pcm.stores_bytes()
+    }
+
     /// The device below.
     #[must_use]
-    pub fn pcm(&self) -> &Pcm<St> {
+    pub fn pcm(&self) -> &Pcm {
         &self.pcm
     }
 
@@ -179,19 +186,19 @@ impl<St: Store> Leveled<St> {
 
     /// Store of the bytes.
     #[must_use]
-    pub fn store(&self) -> &St {
+    pub fn store(&self) -> &AnyStore {
         self.pcm.store()
     }
 
     /// Store of the bytes, to be changed directly (damage, power cuts). A sync of the store alone
     /// is not a flush: use [`Leveled::flush`].
-    pub fn store_mut(&mut self) -> &mut St {
+    pub fn store_mut(&mut self) -> &mut AnyStore {
         self.pcm.store_mut()
     }
 
     /// Returns the store.
     #[must_use]
-    pub fn into_store(self) -> St {
+    pub fn into_store(self) -> AnyStore {
         self.pcm.into_store()
     }
 

@@ -22,7 +22,7 @@ use frit_media::Store;
 /// Number of times that a stripe is read again when two reads of it differ.
 const READ_RETRIES: u32 = 3;
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     /// Makes the moves that are due in a region.
     #[cold]
     pub(super) fn make_due_moves(&mut self, sink: &mut Sink, region: RegionId) -> Result<()> {
@@ -42,15 +42,15 @@ impl<St: Store> Leveled<St> {
         }
         let step = self.leveler.step(region);
         let (from, to) = (step.from.idx(), step.to.idx());
-        let mut after = self.ready[from];
+        let mut after = self.ready.get(from);
         // The copy must contain every earlier write to the stripe.
         if !is_planted(WearBug::CopyEarly) {
-            after = sink.join(after, self.last_writes[from]);
+            after = sink.join(after, self.last_writes.get(from));
         }
         // A recovery may still find data at the destination until the move that freed it is
         // durable.
         if !is_planted(WearBug::GapEarly) {
-            let free = sink.join(self.ready[to], self.regions[region.idx()].move_barrier);
+            let free = sink.join(self.ready.get(to), self.regions[region.idx()].move_barrier);
             after = sink.join(after, free);
         }
         let copied = self.copy(sink, step.from, step.to, after)?;
@@ -68,9 +68,9 @@ impl<St: Store> Leveled<St> {
         self.leveler.set_number(region, step.number);
         self.regions[region.idx()].move_barrier = done;
         for stripe in [from, to] {
-            self.ready[stripe] = done;
+            self.ready.set(stripe, done);
             // The old writes are part of the copy, whose token everything waits for now.
-            self.last_writes[stripe] = Tok::default();
+            self.last_writes.set(stripe, Tok::default());
         }
         self.moves += 1;
         if self.config.over_files {
@@ -82,12 +82,13 @@ impl<St: Store> Leveled<St> {
     fn copy(&mut self, sink: &mut Sink, from: PhysicalStripe, to: PhysicalStripe, after: Tok) -> Result<Tok> {
         let (shift, len) = (self.stripe_shift, self.shape.stripe_bytes);
         let (from, to) = (from.byte(shift, 0), to.byte(shift, 0));
-        let into = if St::STORES_BYTES { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
+        let into =
+            if self.stores_bytes() { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
-        if St::STORES_BYTES {
+        if self.stores_bytes() {
             self.read_until_stable(from)?;
         }
-        let data = if St::STORES_BYTES { WriteData::Bytes(&self.buffer) } else { WriteData::Len(len) };
+        let data = if self.stores_bytes() { WriteData::Bytes(&self.buffer) } else { WriteData::Len(len) };
         let written = self.pcm.write(sink, to, data, Cause::WearLevel, read)?;
         self.pcm.copy_clean_state(from, to, len)?;
         Ok(written)
@@ -126,7 +127,7 @@ impl<St: Store> Leveled<St> {
 
     pub(super) fn word(&mut self, sink: &mut Sink, at: u64, word: [u8; 8], after: Tok) -> Result<Tok> {
         let data =
-            if St::STORES_BYTES { WriteData::Bytes(&word) } else { WriteData::Len(count_u32(word.len())) };
+            if self.stores_bytes() { WriteData::Bytes(&word) } else { WriteData::Len(count_u32(word.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 

@@ -26,7 +26,7 @@ pub struct WearRecovery {
     pub bytes_read: u64,
 }
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     /// Recovers the state from the device. An interrupted or repeated recovery has the same result.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl<St: Store> Leveled<St> {
         if self.passthrough {
             return Ok(WearRecovery::default());
         }
-        if !St::STORES_BYTES {
+        if !self.stores_bytes() {
             let why = "wear leveling of a medium without bytes has nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
@@ -156,7 +156,7 @@ impl<St: Store> Leveled<St> {
     /// # Errors
     /// `Rule` past the end; the store fails.
     pub fn peek_unrecovered(&mut self, at: u64, into: &mut [u8]) -> Result<bool> {
-        if self.passthrough || !St::STORES_BYTES {
+        if self.passthrough || !self.stores_bytes() {
             return self.pcm.peek(at, into).map(|()| true);
         }
         self.check_range(at, to_u64(into.len()))?;

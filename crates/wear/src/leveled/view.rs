@@ -5,9 +5,9 @@ use crate::life::{self, WearLifetime};
 use frit_core::convert::to_f64;
 use frit_core::visible::{MediumView, Metric};
 use frit_core::{Op, Result};
-use frit_media::{Partition, Store};
+use frit_media::Partition;
 
-impl<St: Store> Leveled<St> {
+impl Leveled {
     /// Allocates a partition of `bytes` bytes from the free logical space: see
     /// [`Pcm::add_partition`](frit_media::Pcm::add_partition).
     ///

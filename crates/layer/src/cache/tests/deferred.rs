@@ -3,14 +3,14 @@
 
 use super::*;
 use frit_core::{BlockingMedium, Buffer, Deferred, Error, RequestIntent, Result, Sink};
+use frit_media::CustomStore;
 use std::sync::{Arc, Mutex};
 
 /// A disk in memory that can be accessed from any thread.
 #[derive(Clone, Debug)]
 struct SharedDisk(Arc<Mutex<MemoryStore>>);
 
-impl Store for SharedDisk {
-    const STORES_BYTES: bool = true;
+impl CustomStore for SharedDisk {
     fn len(&self) -> u64 {
         self.0.lock().unwrap().len()
     }
@@ -33,20 +33,20 @@ impl Store for SharedDisk {
 
 impl BlockingMedium for SharedDisk {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        Store::read(self, at, into)
+        CustomStore::read(self, at, into)
     }
     fn write(&self, at: u64, data: &[u8]) -> Result<()> {
         self.0.lock().unwrap().write(at, data)
     }
     fn zero(&self, at: u64, len: u64) -> Result<()> {
-        Store::zero(&mut self.clone(), at, len)
+        self.0.lock().unwrap().zero(at, len)
     }
     fn sync(&self) -> Result<()> {
         Ok(())
     }
 }
 
-type Late = Cache<MemoryStore, Disk<SharedDisk>>;
+type Late = Cache<Disk>;
 
 /// A request or job that is not complete.
 struct Open {
@@ -205,7 +205,7 @@ fn check(at: u64, bytes: &[u8], may: &[Vec<u8>]) {
 }
 
 fn late(config: CacheConfig) -> (Late, SharedDisk) {
-    let (pcm, disk) = stores();
+    let (pcm, disk) = memory();
     let disk = SharedDisk(Arc::new(Mutex::new(disk)));
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
@@ -297,7 +297,7 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
 fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
     for policy in ["halo", "lru", "sweep"] {
         let (mut layer, _) = late(named(policy));
-        let write = |layer: &mut Cache<_, _>, i: u64| {
+        let write = |layer: &mut Cache<_>, i: u64| {
             layer.write(&mut Sink::untimed(), Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
         };
         // A sector of each block is cached: the rest has to come from the disk.

@@ -13,17 +13,17 @@ fn gone() -> Error {
 #[test]
 fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
     for policy in policies() {
-        let (pcm, store) = stores();
+        let (pcm, store) = memory();
         let mut hw = Hardware::new();
         let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
         let (store, fails) = FailingStore::new(store, FailingAccess::Any, gone);
         let disk = Disk::new(disk_config(), store, &mut hw).unwrap();
         let mut layer = Cache::new(named(policy), pcm, Box::new(disk), None).unwrap();
         let block = |n: u8| vec![n; 4096];
-        let write = |layer: &mut Cache<MemoryStore, Disk<FailingStore>>, lbn: u64, n: u8| {
+        let write = |layer: &mut Cache<Disk>, lbn: u64, n: u8| {
             layer.write(&mut Sink::untimed(), Sector(lbn * 8), WriteData::Bytes(&block(n)), Hints::NONE)
         };
-        let read = |layer: &mut Cache<MemoryStore, Disk<FailingStore>>, lbn: u64| {
+        let read = |layer: &mut Cache<Disk>, lbn: u64| {
             let mut back = vec![0; 4096];
             layer
                 .read(&mut Sink::untimed(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
@@ -66,8 +66,8 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
 
 #[test]
 fn damage_is_told_never_written_back_and_mended_by_a_whole_write() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&named("halo"), &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&named("halo"), &pcm, &disk);
     let mut model = Model::new();
     model.write(&mut layer, 80, 8);
     model.write(&mut layer, 160, 8);
@@ -95,8 +95,8 @@ fn damage_is_told_never_written_back_and_mended_by_a_whole_write() {
 
 #[test]
 fn a_damaged_block_is_given_up_only_when_told() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&named("lru"), &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&named("lru"), &pcm, &disk);
     let mut model = Model::new();
     model.write(&mut layer, 80, 8);
     let at = layer.space.layout.data(layer.dir.get(Lbn(10)).unwrap());
@@ -115,15 +115,14 @@ fn a_damaged_block_is_given_up_only_when_told() {
 
 #[test]
 fn media_of_another_shape_are_refused() {
-    let (mut pcm, mut disk) = stores();
-    open(&named("halo"), &mut pcm, &mut disk).format(&mut Sink::untimed()).unwrap();
+    let (pcm, disk) = stores();
+    open(&named("halo"), &pcm, &disk).format(&mut Sink::untimed()).unwrap();
     let small = CacheConfig { cache_bytes: 70 * 4096, ..named("halo") };
-    let e = open(&small, &mut pcm, &mut disk).recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err();
+    let e = open(&small, &pcm, &disk).recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err();
     assert!(e.to_string().contains("cache of"), "{e}");
-    let (mut blank, _) = stores();
-    let e = open(&named("halo"), &mut blank, &mut disk)
-        .recover(&mut Sink::untimed(), CrashKind::Process)
-        .unwrap_err();
+    let (blank, _) = stores();
+    let e =
+        open(&named("halo"), &blank, &disk).recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err();
     assert!(e.to_string().contains("holds no cache"), "{e}");
 }
 
@@ -131,13 +130,13 @@ fn media_of_another_shape_are_refused() {
 /// record of the block it would be valid again, although its block is not.
 #[test]
 fn what_a_stop_left_of_a_record_goes() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&CacheConfig { record_copies: 2, ..named("halo") }, &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&CacheConfig { record_copies: 2, ..named("halo") }, &pcm, &disk);
     layer.format(&mut Sink::untimed()).unwrap();
     layer.write(&mut Sink::untimed(), Sector(40), WriteData::Bytes(&[7; 4096]), Hints::NONE).unwrap();
     let slot = layer.dir.get(Lbn(5)).unwrap();
     let records: Vec<u64> = layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect();
-    let last_word = |layer: &Layer<'_>, at: u64| {
+    let last_word = |layer: &Layer, at: u64| {
         let mut word = [0; 8];
         layer.space.pcm.peek(at + 24, &mut word).unwrap();
         u64::from_le_bytes(word)

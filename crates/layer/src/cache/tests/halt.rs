@@ -10,7 +10,6 @@ use frit_core::{Error, Result, Sink};
 struct Files(MemoryStore);
 
 impl Store for Files {
-    const STORES_BYTES: bool = true;
     fn len(&self) -> u64 {
         self.0.len()
     }
@@ -31,28 +30,28 @@ impl Store for Files {
     }
 }
 
-fn files() -> (Files, MemoryStore) {
-    let (pcm, disk) = stores();
-    (Files(pcm), disk)
+fn files() -> (LentStore<Files>, LentStore<MemoryStore>) {
+    let (pcm, disk) = memory();
+    (LentStore::new(Files(pcm)), LentStore::new(disk))
 }
 
 fn two_copies() -> CacheConfig {
     CacheConfig { record_copies: 2, ..named("halo") }
 }
 
-fn flip<P: Store>(layer: &mut Layer<'_, P>, at: u64) {
+fn flip(layer: &mut Layer, at: u64) {
     let mut byte = [0];
     layer.space.pcm.peek(at, &mut byte).unwrap();
     layer.space.pcm.store_mut().write(at, &[byte[0] ^ 4]).unwrap();
 }
 
 /// Returns the addresses of the copies of a block's record.
-fn records<P: Store>(layer: &Layer<'_, P>, lbn: Lbn) -> Vec<u64> {
+fn records(layer: &Layer, lbn: Lbn) -> Vec<u64> {
     let slot = layer.dir.get(lbn).unwrap();
     layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect()
 }
 
-fn block<P: Store>(layer: &mut Layer<'_, P>, lbn: u64) -> Result<Vec<u8>> {
+fn block(layer: &mut Layer, lbn: u64) -> Result<Vec<u8>> {
     let mut back = vec![0xEE; 4096];
     layer
         .read(&mut Sink::untimed(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
@@ -60,7 +59,7 @@ fn block<P: Store>(layer: &mut Layer<'_, P>, lbn: u64) -> Result<Vec<u8>> {
 }
 
 /// Blocks 10 to 29, of which the disk has an earlier version, after a clean shutdown.
-fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut Model) -> Layer<'a, P> {
+fn halted(pcm: &LentStore<Files>, disk: &LentStore<MemoryStore>, model: &mut Model) -> Layer {
     let mut layer = open(&two_copies(), pcm, disk);
     layer.format(&mut Sink::untimed()).unwrap();
     model.write(&mut layer, 80, 160);
@@ -80,8 +79,8 @@ fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut M
 #[test]
 fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
     for stop in [CrashKind::PowerLoss, CrashKind::Process] {
-        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        let ((pcm, disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&pcm, &disk, &mut model);
         let at = layer.space.layout.data(layer.dir.get(Lbn(12)).unwrap());
         flip(&mut layer, at + 1000);
         let found = layer.recover(&mut Sink::untimed(), stop).unwrap();
@@ -103,8 +102,8 @@ fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
 /// The same for a cache that was not shut down: data before a completed flush is durable.
 #[test]
 fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine() {
-    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    let ((pcm, disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&pcm, &disk, &mut model);
     model.write(&mut layer, 96, 8);
     layer.flush(&mut Sink::untimed()).unwrap();
     let at = layer.space.layout.data(layer.dir.get(Lbn(12)).unwrap());
@@ -119,9 +118,9 @@ fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine
 #[test]
 fn damage_to_the_page_of_marks_does_not_make_a_damaged_block_a_torn_one() {
     for (copies, stop) in [(2, CrashKind::Process), (2, CrashKind::PowerLoss), (1, CrashKind::Process)] {
-        let ((mut pcm, mut disk), mut model) = (stores(), Model::new());
+        let ((pcm, disk), mut model) = (stores(), Model::new());
         let config = CacheConfig { record_copies: copies, ..named("halo") };
-        let mut layer = open(&config, &mut pcm, &mut disk);
+        let mut layer = open(&config, &pcm, &disk);
         layer.format(&mut Sink::untimed()).unwrap();
         for _ in 0..2 {
             model.write(&mut layer, 80, 8);
@@ -141,8 +140,8 @@ fn damage_to_the_page_of_marks_does_not_make_a_damaged_block_a_torn_one() {
 #[test]
 fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
     for lbn in 10..30 {
-        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        let ((pcm, disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&pcm, &disk, &mut model);
         for at in records(&layer, Lbn(lbn)) {
             flip(&mut layer, at + u64::from(lbn));
         }
@@ -157,8 +156,8 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
 /// them.
 #[test]
 fn several_lost_records_make_everything_that_is_not_cached_an_error() {
-    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    let ((pcm, disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&pcm, &disk, &mut model);
     let lost: Vec<u64> = [12, 20].into_iter().flat_map(|lbn| records(&layer, Lbn(lbn))).collect();
     lost.into_iter().for_each(|at| flip(&mut layer, at + 9));
     for _ in 0..2 {
@@ -193,8 +192,8 @@ fn several_lost_records_make_everything_that_is_not_cached_an_error() {
 #[test]
 fn an_earlier_copy_of_all_records_does_not_count() {
     for copy in 0..2 {
-        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        let ((pcm, disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&pcm, &disk, &mut model);
         let layout = layer.space.layout;
         let at = layout.record(crate::record::RecordAddr { slot: RecordSlot(0), copy });
         let mut earlier = vec![0; layout.slots as usize * 32];
@@ -216,8 +215,8 @@ fn an_earlier_copy_of_all_records_does_not_count() {
 /// shutdown.
 #[test]
 fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
-    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    let ((pcm, disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&pcm, &disk, &mut model);
     records(&layer, Lbn(12)).into_iter().for_each(|at| flip(&mut layer, at + 9));
     layer.halt(&mut Sink::untimed()).unwrap();
     let found = layer.recover(&mut Sink::untimed(), CrashKind::PowerLoss).unwrap();
@@ -229,8 +228,8 @@ fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
 /// An outdated header refers to a shutdown that is older than the records.
 #[test]
 fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
-    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    let ((pcm, disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&pcm, &disk, &mut model);
     let mut head = vec![0; 1024];
     layer.space.pcm.peek(0, &mut head).unwrap();
     model.write(&mut layer, 96, 64);
@@ -247,8 +246,8 @@ fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
 #[test]
 fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
     for damaged in [false, true] {
-        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
-        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        let ((pcm, disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&pcm, &disk, &mut model);
         model.write(&mut layer, 96, 8);
         layer.flush(&mut Sink::untimed()).unwrap();
         let (earlier, slot) = (layer.dir.get(Lbn(12)).unwrap(), CacheSlot(layer.space.layout.slots - 1));

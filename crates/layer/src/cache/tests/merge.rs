@@ -31,7 +31,6 @@ impl Stopping {
 }
 
 impl Store for Stopping {
-    const STORES_BYTES: bool = true;
     fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -69,13 +68,11 @@ fn config() -> CacheConfig {
     CacheConfig { record_copies: 2, threshold: 1.0, ..named("halo") }
 }
 
-type Stopped<'a> = Layer<'a, Stopping, Stopping>;
-
-fn recover(layer: &mut Stopped<'_>) -> Result<frit_core::Recovery> {
+fn recover(layer: &mut Layer) -> Result<frit_core::Recovery> {
     layer.recover(&mut Sink::untimed(), CrashKind::Process)
 }
 
-fn free_slot(layer: &Stopped<'_>) -> CacheSlot {
+fn free_slot(layer: &Layer) -> CacheSlot {
     CacheSlot::first(layer.space.layout.slots)
         .find(|slot| layer.space.record(*slot).unwrap().is_none())
         .unwrap()
@@ -83,7 +80,7 @@ fn free_slot(layer: &Stopped<'_>) -> CacheSlot {
 
 /// Writes sectors of [`BLOCK`] as a new version in a slot of its own, as after an eviction of the
 /// earlier version whose end is lost in a power loss.
-fn write_version(layer: &mut Stopped<'_>, model: &mut Model, valid: u8) {
+fn write_version(layer: &mut Layer, model: &mut Model, valid: u8) {
     let slot = free_slot(layer);
     model.stamp = model.stamp.wrapping_add(101);
     let mut data = vec![0; 4096];
@@ -102,10 +99,11 @@ fn write_version(layer: &mut Stopped<'_>, model: &mut Model, valid: u8) {
 
 /// Returns a cache whose disk has outdated versions of all its blocks, with `blocks` cached blocks,
 /// and three versions of [`BLOCK`] in PCM.
-fn crashed(blocks: u64) -> (Stopping, Stopping, Model) {
-    let (mut pcm, mut disk) = (Stopping::new(4 << 20), Stopping::new(disk_config().store_bytes()));
+fn crashed(blocks: u64) -> (LentStore<Stopping>, LentStore<Stopping>, Model) {
+    let store = |len| LentStore::new(Stopping::new(len));
+    let (pcm, disk) = (store(4 << 20), store(disk_config().store_bytes()));
     let mut model = Model::new();
-    let mut layer = open(&config(), &mut pcm, &mut disk);
+    let mut layer = open(&config(), &pcm, &disk);
     layer.format(&mut Sink::untimed()).unwrap();
     model.write(&mut layer, BLOCK * 8, 8);
     layer.set("drain", "true").unwrap();
@@ -125,41 +123,45 @@ fn crashed(blocks: u64) -> (Stopping, Stopping, Model) {
 #[test]
 fn several_versions_are_merged_before_a_disk_that_cannot_be_written() {
     for volatile in [false, true] {
-        let (mut pcm, mut disk, model) = crashed(20);
-        pcm.volatile = volatile;
-        disk.read_only = true;
+        let (pcm, disk, model) = crashed(20);
+        pcm.get().volatile = volatile;
+        disk.get().read_only = true;
         for _ in 0..2 {
-            let mut layer = open(&config(), &mut pcm, &mut disk);
+            let mut layer = open(&config(), &pcm, &disk);
             let found = recover(&mut layer).unwrap();
             assert!(!found.clean && found.pages == 20, "{found:?}");
             layer.audit();
             model.all(&mut layer);
         }
-        let mut layer = open(&config(), &mut pcm, &mut disk);
+        let mut layer = open(&config(), &pcm, &disk);
         recover(&mut layer).unwrap();
         layer.halt(&mut Sink::untimed()).unwrap();
         let found = recover(&mut layer).unwrap();
         assert!(found.clean && !found.lost_any(), "{found:?}");
         model.all(&mut layer);
         drop(layer);
-        disk.read_only = false;
-        let mut layer = open(&config(), &mut pcm, &mut disk);
+        disk.get().read_only = false;
+        let mut layer = open(&config(), &pcm, &disk);
         recover(&mut layer).unwrap();
         layer.set("drain", "true").unwrap();
         while layer.step(&mut Sink::untimed(), 8).unwrap() != frit_core::Progress::Idle {}
         assert_eq!(metric(&layer, "dirty_blocks"), 0.0);
         model.all(&mut layer);
         drop(layer);
-        assert_eq!(disk.bytes[..model.bytes.len()], model.bytes[..], "the disk has the newest versions");
+        assert_eq!(
+            disk.get().bytes[..model.bytes.len()],
+            model.bytes[..],
+            "the disk has the newest versions"
+        );
     }
 }
 
 /// All slots hold blocks that are not on the disk, so there is no slot for another version.
 #[test]
 fn a_merge_needs_no_free_slot() {
-    let (mut pcm, mut disk, model) = crashed(94);
-    disk.read_only = true;
-    let mut layer = open(&config(), &mut pcm, &mut disk);
+    let (pcm, disk, model) = crashed(94);
+    disk.get().read_only = true;
+    let mut layer = open(&config(), &pcm, &disk);
     assert_eq!(layer.space.layout.slots, 96);
     assert!(CacheSlot::first(96).all(|slot| layer.space.record(slot).unwrap().is_some()));
     let found = recover(&mut layer).unwrap();
@@ -171,18 +173,18 @@ fn a_merge_needs_no_free_slot() {
 /// A power loss during the merge, in each write of it, leaves either the versions or their merge.
 #[test]
 fn a_merge_can_be_interrupted_everywhere() {
-    let (pcm, mut disk, model) = crashed(3);
-    disk.read_only = true;
+    let (pcm, disk, model) = crashed(3);
+    disk.get().read_only = true;
     let mut cuts = 0;
     for writes in 0.. {
         let mut complete = false;
         for words in 0..4 {
-            let mut cut = Stopping { writes: Some(writes), words, ..pcm.clone() };
-            recover(&mut open(&config(), &mut cut, &mut disk)).unwrap();
-            complete = cut.writes != Some(0);
-            let mut pcm = Stopping { writes: None, ..cut };
+            let cut = LentStore::new(Stopping { writes: Some(writes), words, ..pcm.get().clone() });
+            recover(&mut open(&config(), &cut, &disk)).unwrap();
+            complete = cut.get().writes != Some(0);
+            cut.get().writes = None;
             for _ in 0..2 {
-                let mut layer = open(&config(), &mut pcm, &mut disk);
+                let mut layer = open(&config(), &cut, &disk);
                 let found = recover(&mut layer).unwrap();
                 assert!(!found.lost_any(), "{writes} {words}: {found:?}");
                 model.all(&mut layer);
@@ -201,9 +203,9 @@ fn a_merge_can_be_interrupted_everywhere() {
 /// it.
 #[test]
 fn a_merge_keeps_damage_known() {
-    let (mut pcm, mut disk, model) = crashed(20);
-    disk.read_only = true;
-    let mut layer = open(&config(), &mut pcm, &mut disk);
+    let (pcm, disk, model) = crashed(20);
+    disk.get().read_only = true;
+    let mut layer = open(&config(), &pcm, &disk);
     let record = |slot| layer.space.record(slot).unwrap().filter(|r| r.lbn() == Lbn(BLOCK as u32));
     let (highest, last) = CacheSlot::first(96).filter_map(|s| Some((record(s)?.seq, s))).max().unwrap();
     // Below the mark, data that does not match its record is damaged, and not torn.
@@ -211,9 +213,9 @@ fn a_merge_keeps_damage_known() {
     layer.space.set_mark(&mut Sink::untimed()).unwrap();
     let at = layer.space.layout.data(last) as usize;
     drop(layer);
-    pcm.bytes[at] ^= 4;
+    pcm.get().bytes[at] ^= 4;
     for halted in [false, true, false] {
-        let mut layer = open(&config(), &mut pcm, &mut disk);
+        let mut layer = open(&config(), &pcm, &disk);
         recover(&mut layer).unwrap();
         layer.audit();
         for sector in 0..8 {

@@ -17,8 +17,10 @@ use frit_core::{
     Sector, Sink, StackView, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
+use frit_media::store::LentStore;
 use frit_media::{
-    Disk, DiskConfig, Hardware, LatencyCurve, MemoryStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
+    AnyStore, Disk, DiskConfig, Hardware, LatencyCurve, MemoryStore, Pcm, PcmConfig, PcmGeometry, PcmTiming,
+    Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -63,21 +65,22 @@ fn disk_config() -> DiskConfig {
     }
 }
 
-type Layer<'a, P = MemoryStore, D = MemoryStore> = Cache<&'a mut P, Disk<&'a mut D>>;
+type Layer = Cache<Disk>;
 
-fn open<'a, P: Store, D: Store + Send>(
-    config: &CacheConfig,
-    pcm: &'a mut P,
-    disk: &'a mut D,
-) -> Layer<'a, P, D> {
+fn open(config: &CacheConfig, pcm: impl Into<AnyStore>, disk: impl Into<AnyStore>) -> Layer {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
     let disk = Disk::new(disk_config(), disk, &mut hw).unwrap();
     Cache::new(config.clone(), pcm, Box::new(disk), None).unwrap()
 }
 
-fn stores() -> (MemoryStore, MemoryStore) {
+fn memory() -> (MemoryStore, MemoryStore) {
     (MemoryStore::new(4 << 20), MemoryStore::new(disk_config().store_bytes()))
+}
+
+fn stores() -> (LentStore<MemoryStore>, LentStore<MemoryStore>) {
+    let (pcm, disk) = memory();
+    (LentStore::new(pcm), LentStore::new(disk))
 }
 
 fn named(policy: &str) -> CacheConfig {
@@ -89,7 +92,7 @@ fn policies() -> Vec<&'static str> {
     Policy::VARIANTS.iter().copied().filter(|p| *p != "belady").collect()
 }
 
-impl<P: Store, D: BlockDevice> Cache<P, D> {
+impl<D: BlockDevice> Cache<D> {
     /// Checks the invariants between derived state and the state that it is derived from.
     fn audit(&self) {
         let mut slots = std::collections::HashSet::new();
@@ -98,7 +101,7 @@ impl<P: Store, D: BlockDevice> Cache<P, D> {
             assert!(slots.insert(slot), "slot {slot} twice");
             assert_ne!(self.dir.valid(slot), 0, "block {lbn} has nothing");
             let r = self.space.record(slot).unwrap();
-            if P::STORES_BYTES {
+            if self.stores_bytes() {
                 assert_eq!(r.map(|r| (r.lbn(), r.valid)), Some((lbn, self.dir.valid(slot))), "slot {slot}");
             }
             dirty += u32::from(self.dir.dirty(slot));
@@ -125,7 +128,7 @@ impl Model {
         Model { bytes: vec![0; (DISK_BLOCKS * BLOCK_BYTES) as usize], stamp: 0 }
     }
 
-    fn write<P: Store, D: Store + Send>(&mut self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
+    fn write(&mut self, layer: &mut Layer, at: u64, sectors: u64) {
         self.stamp = self.stamp.wrapping_add(1);
         let range = (at * 512) as usize..((at + sectors) * 512) as usize;
         for (i, b) in self.bytes[range.clone()].iter_mut().enumerate() {
@@ -136,7 +139,7 @@ impl Model {
             .unwrap();
     }
 
-    fn read<P: Store, D: Store + Send>(&self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
+    fn read(&self, layer: &mut Layer, at: u64, sectors: u64) {
         let mut back = vec![0xEE; (sectors * 512) as usize];
         layer.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
@@ -145,12 +148,12 @@ impl Model {
         }
     }
 
-    fn discard<P: Store, D: Store + Send>(&mut self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
+    fn discard(&mut self, layer: &mut Layer, at: u64, sectors: u64) {
         self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize].fill(0);
         layer.discard(&mut Sink::untimed(), Sector(at), sectors).unwrap();
     }
 
-    fn all<P: Store, D: Store + Send>(&self, layer: &mut Layer<'_, P, D>) {
+    fn all(&self, layer: &mut Layer) {
         for at in (0..DISK_BLOCKS * 8).step_by(2048) {
             self.read(layer, at, 2048);
         }
@@ -208,9 +211,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn run(config: &CacheConfig, steps: &[Step]) {
-    let (mut pcm, mut disk) = stores();
+    let (pcm, disk) = stores();
     let mut model = Model::new();
-    let mut layer = open(config, &mut pcm, &mut disk);
+    let mut layer = open(config, &pcm, &disk);
     layer.format(&mut Sink::untimed()).unwrap();
     for s in steps {
         match *s {
@@ -226,7 +229,7 @@ fn run(config: &CacheConfig, steps: &[Step]) {
                 }
                 let config = layer.config().clone();
                 drop(layer);
-                layer = open(&config, &mut pcm, &mut disk);
+                layer = open(&config, &pcm, &disk);
                 let found = layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
                 assert!(found.clean || !halt);
             }
@@ -253,11 +256,11 @@ proptest! {
 }
 
 /// Returns the number of commands of a kind that the disk received.
-fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
+fn disk_commands(layer: &Layer, op: Op) -> u64 {
     layer.disk.counts().of(op).commands
 }
 
-fn metric<P: Store, D: Store + Send>(layer: &Layer<'_, P, D>, name: &str) -> f64 {
+fn metric(layer: &Layer, name: &str) -> f64 {
     let mut view = StackView::default();
     BlockLayer::visible(layer, &mut view);
     view.metric(name).unwrap()

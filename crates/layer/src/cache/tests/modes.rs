@@ -5,8 +5,8 @@ use crate::cache::{CacheMode, Overwrite};
 
 #[test]
 fn a_bucket_goes_back_sorted_and_in_one_write() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&named("halo"), &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&named("halo"), &pcm, &disk);
     let mut model = Model::new();
     // The blocks of one MiB in descending order: 80 of 96 slots.
     for block in (0..80).rev() {
@@ -23,8 +23,8 @@ fn a_bucket_goes_back_sorted_and_in_one_write() {
 
 #[test]
 fn least_recently_used_blocks_go_one_by_one() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&named("lru"), &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&named("lru"), &pcm, &disk);
     let mut model = Model::new();
     for block in 0..120 {
         model.write(&mut layer, block * 8, 8);
@@ -36,8 +36,8 @@ fn least_recently_used_blocks_go_one_by_one() {
 
 #[test]
 fn fragments_are_cached_without_the_rest_of_their_block() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&named("halo"), &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&named("halo"), &pcm, &disk);
     let mut model = Model::new();
     model.write(&mut layer, 3, 1);
     model.write(&mut layer, 5, 2);
@@ -57,8 +57,8 @@ fn fragments_are_cached_without_the_rest_of_their_block() {
 #[test]
 fn through_and_around_reach_the_disk_at_once() {
     for mode in [CacheMode::WriteThrough, CacheMode::WriteAround] {
-        let (mut pcm, mut disk) = stores();
-        let mut layer = open(&CacheConfig { mode, ..named("lru") }, &mut pcm, &mut disk);
+        let (pcm, disk) = stores();
+        let mut layer = open(&CacheConfig { mode, ..named("lru") }, &pcm, &disk);
         let mut model = Model::new();
         for block in 0..8 {
             model.write(&mut layer, block * 80, 16);
@@ -72,8 +72,8 @@ fn through_and_around_reach_the_disk_at_once() {
 
 #[test]
 fn reads_are_cached_when_asked_for() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&CacheConfig { read_caching: true, ..named("lru") }, &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&CacheConfig { read_caching: true, ..named("lru") }, &pcm, &disk);
     let model = Model::new();
     model.read(&mut layer, 100, 20);
     model.read(&mut layer, 100, 20);
@@ -83,9 +83,9 @@ fn reads_are_cached_when_asked_for() {
 
 #[test]
 fn a_long_stream_passes_the_cache_and_its_dirty_blocks_do_not() {
-    let (mut pcm, mut disk) = stores();
+    let (pcm, disk) = stores();
     let config = CacheConfig { bypass_bytes: 32 << 10, ..named("halo") };
-    let mut layer = open(&config, &mut pcm, &mut disk);
+    let mut layer = open(&config, &pcm, &disk);
     let mut model = Model::new();
     model.write(&mut layer, 200, 8);
     // Two streams, interleaved.
@@ -102,9 +102,9 @@ fn a_long_stream_passes_the_cache_and_its_dirty_blocks_do_not() {
 
 #[test]
 fn in_place_is_for_simulations() {
-    let (mut pcm, mut disk) = stores();
+    let (pcm, disk) = stores();
     let config = CacheConfig { overwrite: Overwrite::InPlace, ..named("halo") };
-    let mut layer = open(&config, &mut pcm, &mut disk);
+    let mut layer = open(&config, &pcm, &disk);
     assert!(layer.format(&mut Sink::untimed()).unwrap_err().to_string().contains("overwrite"));
     let mut model = Model::new();
     for _ in 0..3 {
@@ -117,8 +117,8 @@ fn in_place_is_for_simulations() {
 
 #[test]
 fn a_drain_writes_all_back_and_keeps_it() {
-    let (mut pcm, mut disk) = stores();
-    let mut layer = open(&named("halo"), &mut pcm, &mut disk);
+    let (pcm, disk) = stores();
+    let mut layer = open(&named("halo"), &pcm, &disk);
     let mut model = Model::new();
     for block in 0..40 {
         model.write(&mut layer, block * 304, 8);
@@ -134,7 +134,7 @@ fn a_drain_writes_all_back_and_keeps_it() {
     assert_eq!(layer.get("drain").unwrap(), "false");
     // The blocks that were kept are cached after a crash too.
     drop(layer);
-    let mut layer = open(&named("halo"), &mut pcm, &mut disk);
+    let mut layer = open(&named("halo"), &pcm, &disk);
     layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     assert_eq!(metric(&layer, "cached_blocks"), 40.0);
     model.all(&mut layer);

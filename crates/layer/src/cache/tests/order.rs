@@ -34,7 +34,7 @@ fn a_slot_is_written_no_sooner_than_its_last_write_was_allowed_to_begin() {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), NoStore, &mut hw).unwrap();
     let disk = Disk::new(disk_config(), NoStore, &mut hw).unwrap();
-    let mut l = Cache::<NoStore, _>::new(named("halo"), pcm, Box::new(disk), None).unwrap();
+    let mut l = Cache::<_>::new(named("halo"), pcm, Box::new(disk), None).unwrap();
     let mut sink = timed_sink(RandomFences::default());
     // Fewer blocks than slots, so that every free slot is one that a rewritten block left.
     for _ in 0..2000 {

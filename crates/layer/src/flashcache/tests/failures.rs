@@ -15,16 +15,14 @@ fn worn_out() -> Error {
     Error::ReadOnly { why: "worn out".into() }
 }
 
-type FailingLayer<'a> = Flashcache<Disk<FailingStore>, Disk<&'a mut MemoryStore>>;
-
 /// Returns a formatted cache on an SSD whose accesses can fail, and the switch of failures.
-fn on_failing_ssd<'a>(
+fn on_failing_ssd(
     config: &FlashcacheConfig,
-    disk: &'a mut MemoryStore,
+    disk: &LentStore<MemoryStore>,
     access: FailingAccess,
     error: fn() -> Error,
-) -> (FailingLayer<'a>, Arc<AtomicBool>) {
-    let (ssd, fails) = FailingStore::new(stores().0, access, error);
+) -> (Layer, Arc<AtomicBool>) {
+    let (ssd, fails) = FailingStore::new(memory().0, access, error);
     let mut layer = open(config, ssd, disk);
     layer.format(&mut Sink::untimed()).unwrap();
     (layer, fails)
@@ -49,7 +47,7 @@ fn findings(layer: &mut impl Durable) -> u32 {
 }
 
 /// Returns a cache that was opened after a clean shutdown, with dirty block 3, and the switch of failures.
-fn reopened(disk: &mut MemoryStore) -> (FailingLayer<'_>, Arc<AtomicBool>) {
+fn reopened(disk: &LentStore<MemoryStore>) -> (Layer, Arc<AtomicBool>) {
     let (mut layer, fails) = on_failing_ssd(&small(), disk, FailingAccess::Sync, failed_sync);
     let sink = &mut Sink::untimed();
     put(&mut layer, 6, 3, 2).unwrap();
@@ -62,8 +60,8 @@ fn reopened(disk: &mut MemoryStore) -> (FailingLayer<'_>, Arc<AtomicBool>) {
 /// flush fails after every opening.
 #[test]
 fn dirty_blocks_are_read_after_a_failed_flush_of_metadata_alone() {
-    let (_, mut disk) = stores();
-    let (mut layer, fails) = reopened(&mut disk);
+    let (_, disk) = stores();
+    let (mut layer, fails) = reopened(&disk);
     fails.store(true, Ordering::Relaxed);
     assert_eq!(first_bytes(&mut layer, 100).unwrap().0, 0, "a miss, which is not cached");
     assert!(layer.health.refusal().is_some());
@@ -72,8 +70,8 @@ fn dirty_blocks_are_read_after_a_failed_flush_of_metadata_alone() {
 
 #[test]
 fn dirty_blocks_are_errors_after_a_failed_flush_of_slots() {
-    let (_, mut disk) = stores();
-    let (mut layer, fails) = reopened(&mut disk);
+    let (_, disk) = stores();
+    let (mut layer, fails) = reopened(&disk);
     let sink = &mut Sink::untimed();
     put(&mut layer, 8, 4, 2).unwrap();
     fails.store(true, Ordering::Relaxed);
@@ -86,9 +84,9 @@ fn dirty_blocks_are_errors_after_a_failed_flush_of_slots() {
 /// to it are acknowledged in place, and a flush makes them durable.
 #[test]
 fn a_block_of_a_failed_write_is_durable_after_a_flush() {
-    let (mut ssd, disk) = stores();
+    let (ssd, disk) = memory();
     let (disk, fails) = FailingStore::new(disk, FailingAccess::Any, failed_sync);
-    let mut layer = open(&small(), &mut ssd, disk);
+    let mut layer = open(&small(), ssd, disk);
     let sink = &mut Sink::untimed();
     layer.format(sink).unwrap();
     fails.store(true, Ordering::Relaxed);
@@ -105,9 +103,9 @@ fn a_block_of_a_failed_write_is_durable_after_a_flush() {
 /// disk that a recovery would hide behind them.
 #[test]
 fn blocks_whose_metadata_is_refused_stay_dirty() {
-    let (_, mut disk) = stores();
+    let (_, disk) = stores();
     let config = FlashcacheConfig { clean_batch: 100, ..small() };
-    let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
+    let (mut layer, fails) = on_failing_ssd(&config, &disk, FailingAccess::Write, worn_out);
     let sink = &mut Sink::untimed();
     (0..8).for_each(|block| put(&mut layer, block * 2, 1, 2).unwrap());
     layer.settle(sink).unwrap();
@@ -129,9 +127,9 @@ fn blocks_whose_metadata_is_refused_stay_dirty() {
 /// flush writes its metadata again before it makes a later change of the block durable.
 #[test]
 fn a_change_of_a_block_whose_metadata_was_not_flushed_is_durable_after_a_flush() {
-    let (_, mut disk) = stores();
+    let (_, disk) = stores();
     let config = FlashcacheConfig { clean_batch: 100, ..small() };
-    let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Sync, worn_out);
+    let (mut layer, fails) = on_failing_ssd(&config, &disk, FailingAccess::Sync, worn_out);
     let sink = &mut Sink::untimed();
     (0..8).for_each(|block| put(&mut layer, block * 2, 1, 2).unwrap());
     layer.settle(sink).unwrap();
@@ -153,10 +151,10 @@ fn a_change_of_a_block_whose_metadata_was_not_flushed_is_durable_after_a_flush()
 /// succeeds until a header is written: a recovery takes the block for one that no flush covered.
 #[test]
 fn a_flush_after_a_refused_commit_commits() {
-    let (_, mut disk) = stores();
+    let (_, disk) = stores();
     // Nothing is cleaned.
     let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
-    let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
+    let (mut layer, fails) = on_failing_ssd(&config, &disk, FailingAccess::Write, worn_out);
     let sink = &mut Sink::untimed();
     put(&mut layer, 6, 3, 2).unwrap();
     fails.store(true, Ordering::Relaxed);
@@ -175,9 +173,9 @@ fn a_flush_after_a_refused_commit_commits() {
 #[test]
 fn a_header_whose_flush_failed_commits_nothing_later() {
     for state in [UsageState::InUse, UsageState::Halted] {
-        let (_, mut disk) = stores();
+        let (_, disk) = stores();
         let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
-        let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Sync, worn_out);
+        let (mut layer, fails) = on_failing_ssd(&config, &disk, FailingAccess::Sync, worn_out);
         let sink = &mut Sink::untimed();
         put(&mut layer, 6, 3, 2).unwrap();
         layer.flush(sink).unwrap();
@@ -200,7 +198,7 @@ fn a_failure_of_the_ssd_after_one_of_the_disk_refuses_writes() {
         SSD_FAILS.get().unwrap().store(true, Ordering::Relaxed);
         failed_sync()
     };
-    let (ssd, disk) = stores();
+    let (ssd, disk) = memory();
     let (ssd, ssd_fails) = FailingStore::new(ssd, FailingAccess::Write, failed_sync);
     SSD_FAILS.set(ssd_fails).unwrap();
     let (disk, disk_fails) = FailingStore::new(disk, FailingAccess::Any, fail_both);
@@ -215,10 +213,10 @@ fn a_failure_of_the_ssd_after_one_of_the_disk_refuses_writes() {
 /// read-only, and its committed blocks can be read.
 #[test]
 fn a_recovery_on_an_ssd_that_refuses_writes_succeeds() {
-    let (_, mut disk) = stores();
+    let (_, disk) = stores();
     // Nothing is cleaned.
     let config = FlashcacheConfig { dirty_threshold: 1.0, ..small() };
-    let (mut layer, fails) = on_failing_ssd(&config, &mut disk, FailingAccess::Write, worn_out);
+    let (mut layer, fails) = on_failing_ssd(&config, &disk, FailingAccess::Write, worn_out);
     let sink = &mut Sink::untimed();
     put(&mut layer, 6, 3, 2).unwrap();
     layer.flush(sink).unwrap();
@@ -235,8 +233,8 @@ fn a_recovery_on_an_ssd_that_refuses_writes_succeeds() {
 /// those that a recovery would take for something else.
 #[test]
 fn a_check_of_a_read_only_cache_reports_entries_that_matter() {
-    let (_, mut disk) = stores();
-    let (mut layer, _) = on_failing_ssd(&small(), &mut disk, FailingAccess::Write, worn_out);
+    let (_, disk) = stores();
+    let (mut layer, _) = on_failing_ssd(&small(), &disk, FailingAccess::Write, worn_out);
     let slot = layer.sets.victim(0).unwrap();
     layer.sets.put(slot, 5);
     layer.sets.change(slot, flag::DIRTY | flag::FRESH, 0);

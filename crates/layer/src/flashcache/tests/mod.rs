@@ -10,7 +10,8 @@ use frit_core::{
     StackView, Tok, WriteData,
 };
 use frit_media::disk::{DiskProfile, DriveModel};
-use frit_media::{Disk, DiskConfig, Hardware, MemoryStore, Store};
+use frit_media::store::LentStore;
+use frit_media::{AnyStore, Disk, DiskConfig, Hardware, MemoryStore};
 use proptest::prelude::*;
 
 const BLOCK: usize = 1024;
@@ -18,27 +19,28 @@ const SECTORS: u64 = 600;
 const DISK_BYTES: u64 = SECTORS * 512;
 const SSD_BYTES: u64 = 64 << 10;
 
-type Layer<'a> = Flashcache<Disk<&'a mut MemoryStore>, Disk<&'a mut MemoryStore>>;
+type Layer = Flashcache<Disk, Disk>;
 
 fn device(name: &str, bytes: u64) -> DiskConfig {
     let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
     DiskConfig { name: name.into(), drive: DriveModel::Mechanical(Box::new(spec)), bytes, serial: 0 }
 }
 
-fn open<C: Store + Send, D: Store + Send>(
-    config: &FlashcacheConfig,
-    ssd: C,
-    disk: D,
-) -> Flashcache<Disk<C>, Disk<D>> {
+fn open(config: &FlashcacheConfig, ssd: impl Into<AnyStore>, disk: impl Into<AnyStore>) -> Layer {
     let mut hw = Hardware::new();
     let ssd = Disk::new(device("ssd", SSD_BYTES), ssd, &mut hw).unwrap();
     let disk = Disk::new(device("disk", DISK_BYTES), disk, &mut hw).unwrap();
     Flashcache::new(config.clone(), Box::new(ssd), Box::new(disk), true).unwrap()
 }
 
-fn stores() -> (MemoryStore, MemoryStore) {
+fn memory() -> (MemoryStore, MemoryStore) {
     let store = |bytes| MemoryStore::new(device("", bytes).store_bytes());
     (store(SSD_BYTES), store(DISK_BYTES))
+}
+
+fn stores() -> (LentStore<MemoryStore>, LentStore<MemoryStore>) {
+    let (ssd, disk) = memory();
+    (LentStore::new(ssd), LentStore::new(disk))
 }
 
 /// Small sets of which several are full soon.
@@ -92,21 +94,21 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 1..250)
 }
 
-fn read(layer: &mut Layer<'_>, at: u64, sectors: u64) -> Vec<u8> {
+fn read(layer: &mut Layer, at: u64, sectors: u64) -> Vec<u8> {
     let mut out = vec![0xEE; sectors as usize * 512];
     layer.read(&mut Sink::untimed(), Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
     out
 }
 
-fn write(layer: &mut Layer<'_>, at: u64, data: &[u8]) {
+fn write(layer: &mut Layer, at: u64, data: &[u8]) {
     layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
 }
 
-fn recovered(layer: &mut Layer<'_>) -> Recovery {
+fn recovered(layer: &mut Layer) -> Recovery {
     layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap()
 }
 
-fn metric(layer: &Layer<'_>, name: &str) -> f64 {
+fn metric(layer: &Layer, name: &str) -> f64 {
     let mut view = StackView::default();
     layer.visible(&mut view);
     let metrics = view.layers.into_iter().flat_map(|l| l.metrics);
@@ -114,10 +116,10 @@ fn metric(layer: &Layer<'_>, name: &str) -> f64 {
 }
 
 fn run(config: &FlashcacheConfig, actions: &[Action]) {
-    let (mut ssd, mut disk) = stores();
+    let (ssd, disk) = stores();
     let sink = &mut Sink::untimed();
     let mut shadow = vec![0u8; DISK_BYTES as usize];
-    let mut layer = open(config, &mut ssd, &mut disk);
+    let mut layer = open(config, &ssd, &disk);
     layer.format(sink).unwrap();
     for (n, action) in actions.iter().enumerate() {
         match *action {
@@ -147,7 +149,7 @@ fn run(config: &FlashcacheConfig, actions: &[Action]) {
                 }
                 let before = metric(&layer, "cached_blocks");
                 drop(layer);
-                layer = open(config, &mut ssd, &mut disk);
+                layer = open(config, &ssd, &disk);
                 let recovery = recovered(&mut layer);
                 assert!(recovery.clean >= halts && recovery.losses() == 0, "{recovery:?}");
                 if recovery.clean && halts {
@@ -168,7 +170,7 @@ fn run(config: &FlashcacheConfig, actions: &[Action]) {
 }
 
 /// Asserts that the flags of each slot agree, and that each block is in its set once.
-fn audit(layer: &Layer<'_>) {
+fn audit(layer: &Layer) {
     let mut seen = std::collections::BTreeSet::new();
     for slot in 0..layer.layout.slots() {
         let Some(block) = layer.sets.block(slot) else {
@@ -189,14 +191,14 @@ proptest! {
 }
 
 /// Writes a block whose bytes are all `value`.
-fn put(layer: &mut Layer<'_>, block: u64, value: u8) {
+fn put(layer: &mut Layer, block: u64, value: u8) {
     write(layer, block * 2, &[value; BLOCK]);
 }
 
 #[test]
 fn a_block_becomes_dirty_with_one_metadata_write_and_stays_so_without() {
-    let (mut ssd, mut disk) = stores();
-    let mut layer = open(&small(), &mut ssd, &mut disk);
+    let (ssd, disk) = stores();
+    let mut layer = open(&small(), &ssd, &disk);
     layer.format(&mut Sink::untimed()).unwrap();
     let before = metric(&layer, "metadata_writes");
     put(&mut layer, 3, 1);
@@ -211,9 +213,9 @@ fn a_block_becomes_dirty_with_one_metadata_write_and_stays_so_without() {
 
 #[test]
 fn a_set_is_cleaned_above_its_threshold_in_the_order_of_addresses() {
-    let (mut ssd, mut disk) = stores();
+    let (ssd, disk) = stores();
     let config = FlashcacheConfig { dirty_threshold: 0.5, clean_writes: 1, ..small() };
-    let mut layer = open(&config, &mut ssd, &mut disk);
+    let mut layer = open(&config, &ssd, &disk);
     layer.format(&mut Sink::untimed()).unwrap();
     // Four of eight blocks may be dirty.
     [5, 1, 2, 7].into_iter().for_each(|b| put(&mut layer, b, b as u8));
@@ -222,11 +224,11 @@ fn a_set_is_cleaned_above_its_threshold_in_the_order_of_addresses() {
     // The oldest is 5, and 6 and 7 beside it are written with it.
     assert_eq!((metric(&layer, "cleaned"), metric(&layer, "clean_writes")), (3.0, 1.0));
     drop(layer);
-    assert_eq!(disk_block(&mut disk, 6), [6; BLOCK]);
-    assert_eq!(disk_block(&mut disk, 1), [0; BLOCK]);
+    assert_eq!(disk_block(&disk, 6), [6; BLOCK]);
+    assert_eq!(disk_block(&disk, 1), [0; BLOCK]);
 }
 
-fn disk_block(disk: &mut MemoryStore, block: u64) -> Vec<u8> {
+fn disk_block(disk: &LentStore<MemoryStore>, block: u64) -> Vec<u8> {
     let mut hw = Hardware::new();
     let mut device = Disk::new(device("disk", DISK_BYTES), disk, &mut hw).unwrap();
     let mut out = vec![0; BLOCK];
@@ -238,9 +240,9 @@ fn disk_block(disk: &mut MemoryStore, block: u64) -> Vec<u8> {
 #[test]
 fn fifo_and_lru_replace_different_blocks() {
     for (policy, kept) in [(SetPolicy::Fifo, false), (SetPolicy::Lru, true)] {
-        let (mut ssd, mut disk) = stores();
+        let (ssd, disk) = stores();
         let config = FlashcacheConfig { policy, mode: FlashcacheMode::WriteThrough, ..small() };
-        let mut layer = open(&config, &mut ssd, &mut disk);
+        let mut layer = open(&config, &ssd, &disk);
         let sets = u64::from(layer.layout.sets);
         // Eight blocks of one set, of which the first is used again, and a ninth one.
         (0..8).for_each(|b| put(&mut layer, b, b as u8));
@@ -254,9 +256,9 @@ fn fifo_and_lru_replace_different_blocks() {
 
 #[test]
 fn sequential_streams_skip_the_cache() {
-    let (mut ssd, mut disk) = stores();
+    let (ssd, disk) = stores();
     let config = FlashcacheConfig { skip_sequential: 4096, ..small() };
-    let mut layer = open(&config, &mut ssd, &mut disk);
+    let mut layer = open(&config, &ssd, &disk);
     (0..10).for_each(|b| put(&mut layer, 40 + b, 1));
     assert_eq!((metric(&layer, "cache_writes"), metric(&layer, "direct_writes")), (4.0, 6.0));
     // A random write is cached.
@@ -266,20 +268,20 @@ fn sequential_streams_skip_the_cache() {
 
 #[test]
 fn damaged_metadata_makes_unknown_blocks_errors_until_the_disk_is_accepted() {
-    let (mut ssd, mut disk) = stores();
+    let (ssd, disk) = stores();
     let sink = &mut Sink::untimed();
-    let mut layer = open(&small(), &mut ssd, &mut disk);
+    let mut layer = open(&small(), &ssd, &disk);
     layer.format(sink).unwrap();
     [3, 70].into_iter().for_each(|b| put(&mut layer, b, b as u8));
     layer.flush(sink).unwrap();
     let (set, at) = (layer.sets.set_of(3), layer.layout.metadata_at(layer.sets.set_of(3)));
     assert_ne!(set, layer.sets.set_of(70));
     drop(layer);
-    damage(&mut ssd, at + 100);
-    let mut layer = open(&small(), &mut ssd, &mut disk);
+    damage(&ssd, at + 100);
+    let mut layer = open(&small(), &ssd, &disk);
     assert_eq!(recovered(&mut layer).unnamed.len(), 1);
     let mut out = [0; BLOCK];
-    let mut read_block = |layer: &mut Layer<'_>, b: u64| {
+    let mut read_block = |layer: &mut Layer, b: u64| {
         layer.read(sink, Sector(b * 2), ReadTarget::Bytes(&mut out), Hints::NONE).map(|()| out[0])
     };
     assert_eq!(read_block(&mut layer, 70).unwrap(), 70);
@@ -293,29 +295,29 @@ fn damaged_metadata_makes_unknown_blocks_errors_until_the_disk_is_accepted() {
     assert_eq!((read_block(&mut layer, 3).unwrap(), read_block(&mut layer, 70).unwrap()), (0, 70));
     put(&mut layer, 3, 4);
     drop(layer);
-    let mut layer = open(&small(), &mut ssd, &mut disk);
+    let mut layer = open(&small(), &ssd, &disk);
     assert!(recovered(&mut layer).unnamed.is_empty());
 }
 
 /// A recovery on an SSD that is read-only cannot make the entries void whose epoch was not committed.
 #[test]
 fn entries_that_do_not_count_are_no_finding_on_a_read_only_volume() {
-    let (mut ssd, mut disk) = stores();
+    let (ssd, disk) = stores();
     let sink = &mut Sink::untimed();
-    let mut layer = open(&small(), &mut ssd, &mut disk);
+    let mut layer = open(&small(), &ssd, &disk);
     layer.format(sink).unwrap();
     put(&mut layer, 3, 3);
     let at = layer.layout.metadata_at(layer.sets.set_of(3));
     drop(layer);
     let mut stale = [0; 512];
-    let mut device_of_ssd = Disk::new(device("ssd", SSD_BYTES), &mut ssd, &mut Hardware::new()).unwrap();
+    let mut device_of_ssd = Disk::new(device("ssd", SSD_BYTES), &ssd, &mut Hardware::new()).unwrap();
     device_of_ssd.read(sink, at, ReadTarget::Bytes(&mut stale), Cause::Host, Tok::DONE).unwrap();
     drop(device_of_ssd);
-    let mut layer = open(&small(), &mut ssd, &mut disk);
+    let mut layer = open(&small(), &ssd, &disk);
     recovered(&mut layer);
     assert_eq!(metric(&layer, "dirty_blocks"), 0.0);
     layer.ssd.write(sink, at, WriteData::Bytes(&stale), Cause::Meta, Tok::DONE).unwrap();
-    let mut findings = |layer: &mut Layer<'_>| {
+    let mut findings = |layer: &mut Layer| {
         let mut found = 0;
         layer.check(sink, CheckScope::default(), &mut |_| found += 1).unwrap();
         found
@@ -326,7 +328,7 @@ fn entries_that_do_not_count_are_no_finding_on_a_read_only_volume() {
 }
 
 /// Flips a bit of the SSD.
-fn damage(store: &mut MemoryStore, at: u64) {
+fn damage(store: &LentStore<MemoryStore>, at: u64) {
     let mut ssd = Disk::new(device("ssd", SSD_BYTES), store, &mut Hardware::new()).unwrap();
     let (mut sector, sink) = ([0; 512], &mut Sink::untimed());
     let start = at / 512 * 512;
@@ -337,26 +339,25 @@ fn damage(store: &mut MemoryStore, at: u64) {
 
 #[test]
 fn a_cache_of_other_sizes_is_refused() {
-    let (mut ssd, mut disk) = stores();
-    let mut layer = open(&small(), &mut ssd, &mut disk);
-    let error = |layer: &mut Layer<'_>| {
-        layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err().to_string()
-    };
+    let (ssd, disk) = stores();
+    let mut layer = open(&small(), &ssd, &disk);
+    let error =
+        |layer: &mut Layer| layer.recover(&mut Sink::untimed(), CrashKind::Process).unwrap_err().to_string();
     assert!(error(&mut layer).contains("never formatted"));
     layer.format(&mut Sink::untimed()).unwrap();
     drop(layer);
-    let mut layer = open(&FlashcacheConfig { set_blocks: 4, ..small() }, &mut ssd, &mut disk);
+    let mut layer = open(&FlashcacheConfig { set_blocks: 4, ..small() }, &ssd, &disk);
     assert!(error(&mut layer).contains("other sizes"));
     for (config, why) in [
         (FlashcacheConfig { block: 3000, ..small() }, "power of two"),
         (FlashcacheConfig { set_blocks: 512, ..small() }, "0 sets"),
         (FlashcacheConfig { metadata_block: 16384, ..small() }, "power of two"),
     ] {
-        let (mut a, mut b) = stores();
+        let (a, b) = stores();
         let mut hw = Hardware::new();
-        let ssd = Disk::new(device("ssd", SSD_BYTES), &mut a, &mut hw).unwrap();
-        let disk = Disk::new(device("disk", DISK_BYTES), &mut b, &mut hw).unwrap();
-        let made = Flashcache::<_, _>::new(config, Box::new(ssd), Box::new(disk), true);
+        let ssd = Disk::new(device("ssd", SSD_BYTES), &a, &mut hw).unwrap();
+        let disk = Disk::new(device("disk", DISK_BYTES), &b, &mut hw).unwrap();
+        let made = Flashcache::new(config, Box::new(ssd), Box::new(disk), true);
         assert!(made.err().unwrap().to_string().contains(why), "{why}");
     }
 }

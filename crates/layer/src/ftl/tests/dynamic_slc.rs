@@ -82,7 +82,7 @@ fn random_overwriting_through_a_dynamic_cache_for_long() {
 }
 
 /// Two units of 18 blocks of 12 pages, with a volume of so many blocks in each.
-fn in_simulation(slc_full: SlcFull, blocks: u64) -> Ftl<NoStore> {
+fn in_simulation(slc_full: SlcFull, blocks: u64) -> Ftl {
     let config = FtlConfig {
         recovery: FtlRecovery::None,
         slc_idle_fold: false,
@@ -92,7 +92,7 @@ fn in_simulation(slc_full: SlcFull, blocks: u64) -> Ftl<NoStore> {
     on_geometry(CACHED, config, NoStore, NandFaults::default())
 }
 
-fn erases(layer: &Ftl<NoStore>, cause: Cause) -> u64 {
+fn erases(layer: &Ftl, cause: Cause) -> u64 {
     layer.flash().nand().devices().map(|d| d.counts().get(Op::NandErase, cause).commands).sum()
 }
 

@@ -3,11 +3,11 @@
 use super::*;
 use frit_core::{Cause, Op, Sink};
 
-fn without_bytes(config: FtlConfig) -> Ftl<NoStore> {
+fn without_bytes(config: FtlConfig) -> Ftl {
     on(FtlConfig { recovery: FtlRecovery::None, ..config }, NoStore, NandFaults::default())
 }
 
-fn write_pages(layer: &mut Ftl<NoStore>, lpns: impl Iterator<Item = u64>) {
+fn write_pages(layer: &mut Ftl, lpns: impl Iterator<Item = u64>) {
     let page = layer.page_bytes;
     for lpn in lpns {
         let at = Sector(lpn * u64::from(page) / 512);
@@ -15,7 +15,7 @@ fn write_pages(layer: &mut Ftl<NoStore>, lpns: impl Iterator<Item = u64>) {
     }
 }
 
-fn count(layer: &Ftl<NoStore>, op: Op, cause: Cause) -> (u64, u64) {
+fn count(layer: &Ftl, op: Op, cause: Cause) -> (u64, u64) {
     let count = layer.flash().nand().devices().map(|d| d.counts().get(op, cause)).next().unwrap();
     (count.commands, count.bytes)
 }

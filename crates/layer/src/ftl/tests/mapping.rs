@@ -79,7 +79,7 @@ fn impossible_logs_are_refused_by_key() {
     let refused = |config: FtlConfig| {
         let nand = nand_config(geometry(&config), NandFaults::default());
         let nand = Nand::new(nand, NoStore, &mut Hardware::new()).unwrap();
-        match Ftl::<NoStore>::new(config, nand).map(|_| ()) {
+        match Ftl::new(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

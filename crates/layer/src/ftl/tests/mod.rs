@@ -11,7 +11,7 @@ use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Lpn, Precondition, Preconditioning, Quiesce,
     ReadTarget, Sector, Sink, WriteData,
 };
-use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, Store};
+use frit_media::{AnyStore, Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, Store};
 use proptest::prelude::*;
 
 mod dynamic_slc;
@@ -23,7 +23,7 @@ mod slc;
 mod streams;
 mod torn;
 
-type Layer = Ftl<MemoryStore>;
+type Layer = Ftl;
 
 fn config(mapping_unit: u64, merge_buffer: u32) -> FtlConfig {
     FtlConfig {
@@ -40,11 +40,11 @@ fn geometry(config: &FtlConfig) -> NandGeometry {
     config.divide(TWO_UNITS).unwrap()
 }
 
-fn on<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
+fn on(config: FtlConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ftl {
     on_geometry(TWO_UNITS, config, store, faults)
 }
 
-fn on_geometry<St: Store>(g: NandGeometry, config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
+fn on_geometry(g: NandGeometry, config: FtlConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ftl {
     let nand = nand_config(config.divide(g).unwrap(), faults);
     Ftl::new(config, Nand::new(nand, store, &mut Hardware::new()).unwrap()).unwrap()
 }
@@ -53,7 +53,7 @@ fn layer(config: FtlConfig, faults: NandFaults) -> Layer {
     on(config, MemoryStore::new(4 << 20), faults)
 }
 
-impl<N: Store> Ftl<N> {
+impl Ftl {
     /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.flash.nand().geometry();
@@ -76,7 +76,7 @@ impl<N: Store> Ftl<N> {
     }
 }
 
-fn write<N: Store>(layer: &mut Ftl<N>, at: u64, data: &[u8]) {
+fn write(layer: &mut Ftl, at: u64, data: &[u8]) {
     layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
 }
 
@@ -88,7 +88,7 @@ fn reopen(layer: Layer, faults: NandFaults) -> (Layer, frit_core::Recovery) {
 fn reopen_on(g: NandGeometry, mut layer: Layer, faults: NandFaults) -> (Layer, frit_core::Recovery) {
     let config = layer.config().clone();
     let device = layer.flash.nand_mut().devices_mut().next().unwrap();
-    let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
+    let store = std::mem::replace(device.store_mut(), MemoryStore::new(0).into());
     let mut next = on_geometry(g, config, store, faults);
     let recovery = next.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     (next, recovery)
@@ -265,7 +265,7 @@ fn impossible_sizes_are_refused_by_key() {
     let refused = |config: FtlConfig| {
         let nand = nand_config(geometry(&config), NandFaults::default());
         let nand = Nand::new(nand, NoStore, &mut Hardware::new()).unwrap();
-        match Ftl::<NoStore>::new(config, nand).map(|_| ()) {
+        match Ftl::new(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

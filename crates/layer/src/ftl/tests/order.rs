@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::RecordingSink;
 use frit_core::{Cause, Op};
 
-type Recorded = Ftl<NoStore>;
+type Recorded = Ftl;
 
 fn recorded(config: FtlConfig) -> Recorded {
     let config = FtlConfig { recovery: FtlRecovery::None, ..config };

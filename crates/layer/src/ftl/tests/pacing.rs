@@ -36,14 +36,14 @@ proptest! {
 
 /// Overwrites a full volume of 4096 pages at random. Returns the layer, and for each write the copies
 /// that it made.
-fn overwrite(config: FtlConfig, writes: usize, step: bool) -> (Ftl<NoStore>, Vec<u64>) {
+fn overwrite(config: FtlConfig, writes: usize, step: bool) -> (Ftl, Vec<u64>) {
     let g = NandGeometry { blocks_per_plane: 176, pages_per_block: 16, ..TWO_UNITS };
     let config = FtlConfig { capacity: 4096 << 12, recovery: FtlRecovery::None, ..config };
     let mut layer = on_geometry(g, config, NoStore, NandFaults::default());
     let sink = &mut Sink::untimed();
     let mut state = 1u64;
     let mut copies = Vec::new();
-    let copied = |layer: &Ftl<NoStore>| {
+    let copied = |layer: &Ftl| {
         let nand = layer.flash().nand();
         nand.devices().map(|d| d.counts().get(Op::NandProgram, Cause::Gc).commands).sum::<u64>()
     };

@@ -18,7 +18,7 @@ fn cached(mapping_unit: u64, merge_buffer: u32, slc_full: SlcFull) -> FtlConfig 
     FtlConfig { slc_cache: 3.0 / 18.0, slc_full, ..config(mapping_unit, merge_buffer) }
 }
 
-fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
+fn open(config: FtlConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ftl {
     on_geometry(CACHED, config, store, faults)
 }
 
@@ -103,18 +103,18 @@ fn random_overwriting_through_a_cache_folds_for_long() {
     }
 }
 
-pub(super) fn programs(layer: &Ftl<NoStore>, cause: Cause) -> u64 {
+pub(super) fn programs(layer: &Ftl, cause: Cause) -> u64 {
     layer.flash().nand().devices().map(|d| d.counts().get(Op::NandProgram, cause).commands).sum()
 }
 
-pub(super) fn write_pages(layer: &mut Ftl<NoStore>, lpns: std::ops::Range<u64>) {
+pub(super) fn write_pages(layer: &mut Ftl, lpns: std::ops::Range<u64>) {
     for lpn in lpns {
         let at = Sector(lpn * 8);
         layer.write(&mut Sink::untimed(), at, WriteData::Len(4096), Hints::NONE).unwrap();
     }
 }
 
-fn in_simulation(full: SlcFull) -> Ftl<NoStore> {
+fn in_simulation(full: SlcFull) -> Ftl {
     let config = FtlConfig { recovery: FtlRecovery::None, ..cached(0, 0, full) };
     open(config, NoStore, NandFaults::default())
 }

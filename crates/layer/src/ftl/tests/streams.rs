@@ -7,7 +7,7 @@ use frit_core::BlockId;
 /// Two units of 24 blocks of 8 NAND pages.
 const WIDE: NandGeometry = NandGeometry { blocks_per_plane: 24, ..TWO_UNITS };
 
-fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<St> {
+fn open(config: FtlConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ftl {
     on_geometry(WIDE, config, store, faults)
 }
 

@@ -213,11 +213,12 @@ fn blocks_that_go_bad_do_not_change_the_size() {
     for block in [3, 20, 30] {
         m.layer.flash.nand_mut().retire(frit_core::BlockId(block));
     }
-    let nand = m.layer.flash.nand_mut().devices_mut().next().unwrap().store_mut();
+    let take = |store: &mut AnyStore| std::mem::replace(store, NoStore.into());
+    let nand = take(m.layer.flash.nand_mut().devices_mut().next().unwrap().store_mut());
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), nand, &mut hw).unwrap();
-    let pcm = m.layer.map.pcm.as_mut().unwrap().medium.store_mut();
+    let pcm = take(m.layer.map.pcm.as_mut().unwrap().medium.store_mut());
     let pcm = Pcm::new(pcm_config(4096), pcm, &mut hw).unwrap();
-    let mut again = Hfsl::<_, _>::new(config, nand, Some(pcm)).unwrap();
+    let mut again = Hfsl::new(config, nand, Some(pcm)).unwrap();
     assert_eq!(again.pages, pages);
     assert_eq!(again.recover(&mut Sink::untimed(), CrashKind::Process).unwrap().lost, []);
     let mut got = vec![0; m.shadow.len()];

@@ -34,7 +34,7 @@ fn config(pcm_wear: PcmWearKeys, map_persist: MapPersist, flush_map: bool) -> Hf
     }
 }
 
-fn over<P: Store>(config: HfslConfig, nand: P, pcm: P) -> Result<Hfsl<P, P>> {
+fn over(config: HfslConfig, nand: impl Into<AnyStore>, pcm: impl Into<AnyStore>) -> Result<Hfsl> {
     let mut hw = Hardware::new();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), nand, &mut hw).unwrap();
     let pcm = Pcm::new(pcm_config(CHIP), pcm, &mut hw).unwrap();
@@ -47,7 +47,7 @@ fn leveled(config: HfslConfig) -> Layer {
 
 /// Builds a layer over the media of another one, as after a restart of the process.
 fn reopened(layer: &mut Layer, config: HfslConfig) -> Result<Layer> {
-    let take = |store: &mut MemoryStore| std::mem::replace(store, MemoryStore::new(0));
+    let take = |store: &mut AnyStore| std::mem::replace(store, MemoryStore::new(0).into());
     let nand = take(layer.flash.nand_mut().devices_mut().next().unwrap().store_mut());
     over(config, nand, take(layer.map.pcm.as_mut().unwrap().medium.store_mut()))
 }
@@ -145,7 +145,7 @@ fn another_leveler_than_that_of_the_volume_is_refused() {
 fn a_leveler_that_does_not_fit_is_refused_by_key() {
     let refused = |keys: PcmWearKeys| {
         let store = || MemoryStore::new(64 << 20);
-        over::<_>(config(keys, MapPersist::Halt, false), store(), store()).unwrap_err().to_string()
+        over(config(keys, MapPersist::Halt, false), store(), store()).unwrap_err().to_string()
     };
     let start_gap = || levelers().find(|k| k.wear_leveling == "start-gap").unwrap();
     let e = refused(PcmWearKeys { wear_stripe: 32 << 10, ..start_gap() });
@@ -161,7 +161,7 @@ fn a_leveler_that_does_not_fit_is_refused_by_key() {
         pcm_wear: start_gap(),
         ..HfslConfig::default()
     };
-    let e = Hfsl::<NoStore, NoStore>::new(config, nand, None).unwrap_err().to_string();
+    let e = Hfsl::new(config, nand, None).unwrap_err().to_string();
     assert!(e.starts_with("pcm_wear_leveling = start-gap") && e.contains("needs a PCM"), "{e}");
 }
 
@@ -171,7 +171,7 @@ fn a_leveler_that_does_not_fit_is_refused_by_key() {
 fn moves_count_alike_with_and_without_bytes() {
     for keys in levelers() {
         let config = config(keys.clone(), MapPersist::Halt, false);
-        let mut lengths = over::<_>(config.clone(), NoStore, NoStore).unwrap();
+        let mut lengths = over(config.clone(), NoStore, NoStore).unwrap();
         let mut bytes = leveled(config.clone());
         for i in 0..3_000u64 {
             let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 5);

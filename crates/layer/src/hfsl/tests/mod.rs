@@ -11,9 +11,9 @@ use frit_core::{
     Precondition, Preconditioning, Quiesce, RawAccess, ReadTarget, Result, Sector, Sink, WriteData,
 };
 use frit_media::{
-    CommandCycles, Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig,
-    NandFaults, NandGeometry, NandTiming, NoStore, PageTimes, Pcm, PcmConfig, PcmGeometry, PcmTiming,
-    PlaneOps, SlcArea, SlcMode, Store,
+    AnyStore, CommandCycles, Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand,
+    NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PageTimes, Pcm, PcmConfig, PcmGeometry,
+    PcmTiming, PlaneOps, SlcArea, SlcMode, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -93,7 +93,7 @@ fn pcm_config(chip_bytes: u64) -> PcmConfig {
     }
 }
 
-type Layer = Hfsl<MemoryStore, MemoryStore>;
+type Layer = Hfsl;
 
 fn layer(config: HfslConfig, with_pcm: bool, faults: NandFaults) -> Layer {
     let mut hw = Hardware::new();
@@ -104,7 +104,7 @@ fn layer(config: HfslConfig, with_pcm: bool, faults: NandFaults) -> Layer {
     Hfsl::new(config, nand, pcm).unwrap()
 }
 
-impl<N: Store, P: Store> Hfsl<N, P> {
+impl Hfsl {
     /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.flash.nand().geometry();
@@ -552,7 +552,7 @@ fn simulation_and_volume_count_alike() {
     let mut hw = Hardware::new();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), NoStore, &mut hw).unwrap();
     let pcm = Pcm::new(pcm_config(4096), NoStore, &mut hw).unwrap();
-    let mut lengths = Hfsl::<_, _>::new(HfslConfig::default(), nand, Some(pcm)).unwrap();
+    let mut lengths = Hfsl::new(HfslConfig::default(), nand, Some(pcm)).unwrap();
     let mut bytes = layer(HfslConfig::default(), true, NandFaults::default());
     for i in 0..5_000u64 {
         let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 9);

@@ -39,7 +39,7 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
         map_persist: MapPersist::Each,
         ..HfslConfig::default()
     };
-    let mut l = Hfsl::<NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
+    let mut l = Hfsl::new(config, nand, Some(pcm)).unwrap();
     let at = l.map.pcm.as_ref().unwrap().layout.map_at;
     let map = at..at + 8 * u64::from(l.pages);
     let mut sink = timed_sink(SlowMap { map, named: 0, begun: Vec::new() });

@@ -431,12 +431,12 @@ fn steady_is_what_overwriting_ends_in() {
                 ..HfslConfig::default()
             };
             let nand = Nand::new(nand_config(geometry, NandFaults::default()), NoStore, &mut Hardware::new());
-            let mut l = Hfsl::<NoStore, NoStore>::new(config, nand.unwrap(), None).unwrap();
+            let mut l = Hfsl::new(config, nand.unwrap(), None).unwrap();
             l.precondition(how).unwrap();
             l
         };
         let mut state = 1u64;
-        let mut overwrite = |l: &mut Hfsl<NoStore, NoStore>, times: u64| {
+        let mut overwrite = |l: &mut Hfsl, times: u64| {
             let before = l.flash.nand().devices().next().unwrap().counts().of(Op::NandProgram).commands;
             let writes = u64::from(l.pages) * times;
             for _ in 0..writes {
@@ -448,7 +448,7 @@ fn steady_is_what_overwriting_ends_in() {
                 l.flash.nand().devices().next().unwrap().counts().of(Op::NandProgram).commands - before;
             programs as f64 / writes as f64
         };
-        let shares = |l: &Hfsl<NoStore, NoStore>| {
+        let shares = |l: &Hfsl| {
             let mut n = [0f64; 33];
             let sealed = |b: &u32| l.flash.blocks().state(*b) == BlockUse::Sealed;
             (0..l.flash.blocks().count())

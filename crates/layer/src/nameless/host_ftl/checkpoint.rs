@@ -24,7 +24,6 @@ use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{PhysicalAddress, Ppn, Result, Sink, Tok, WriteData};
-use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritNLC1";
 const HEADER_BYTES: usize = 40;
@@ -167,7 +166,7 @@ impl CheckpointPart {
     }
 }
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
     /// Saves the metadata. Returns a token that is done when it is durable.
     pub(super) fn write_checkpoint(&mut self, sink: &mut Sink, halted: bool) -> Result<Tok> {
         if self.blocks.atomic_flush {
@@ -209,7 +208,7 @@ impl<N: Store> HostFtl<N> {
         let (first, end) = self.checkpoint.named;
         let page = to_usize(self.page_bytes);
         let numbers: Vec<u32> = self.checkpoint.numbers(part.number, copy).collect();
-        let mut bytes = vec![0; if N::STORES_BYTES { page * to_usize(self.unit_pages) } else { 0 }];
+        let mut bytes = vec![0; if self.stores_bytes() { page * to_usize(self.unit_pages) } else { 0 }];
         let mut done = after;
         for (chunk, queue) in (0..).zip(numbers.chunks(to_usize(self.unit_pages))) {
             for (i, place) in (0..).zip(bytes.chunks_exact_mut(page).take(queue.len())) {
@@ -219,7 +218,7 @@ impl<N: Store> HostFtl<N> {
                 CheckpointPart { index, entries, ..part.clone() }.encode(place);
             }
             let len = queue.len() * page;
-            let data = match N::STORES_BYTES {
+            let data = match self.stores_bytes() {
                 true => WriteData::Bytes(&bytes[..len]),
                 false => WriteData::Len(count_u32(len)),
             };

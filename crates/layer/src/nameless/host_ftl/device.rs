@@ -10,13 +10,13 @@ use frit_core::{
     PhysicalAddress, Ppn, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, Tok,
     WriteData,
 };
-use frit_media::{ExpectedPage, Store};
+use frit_media::ExpectedPage;
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
     /// Present address of a block. A block that was moved is found by its address before, until its owner
     /// has acknowledged the migration.
     fn locate(&self, block: OwnedBlock) -> Result<PhysicalAddress> {
-        let at = match N::STORES_BYTES {
+        let at = match self.stores_bytes() {
             true => self.maps.moved_to(block.owner, block.at.version).unwrap_or(block.at),
             false => self.follow(block),
         };
@@ -107,7 +107,7 @@ impl<N: Store> HostFtl<N> {
     /// Verifies that a page holds a version.
     fn verify_page(&mut self, sink: &mut Sink, lpn: Lpn, at: PhysicalAddress, data: bool) -> Result<()> {
         let ppn = Ppn(at.page);
-        if data && N::STORES_BYTES {
+        if data && self.stores_bytes() {
             let mut page = std::mem::take(&mut self.unit);
             let into = ReadTarget::Bytes(&mut page[..to_usize(self.page_bytes)]);
             let read = self.flash.read(sink, ppn, 0, into, tag_of(at), Cause::Meta);
@@ -154,7 +154,7 @@ impl<N: Store> HostFtl<N> {
     }
 }
 
-impl<N: Store + Send> NamelessDevice for HostFtl<N> {
+impl NamelessDevice for HostFtl {
     fn block_bytes(&self) -> u32 {
         self.page_bytes
     }
@@ -409,7 +409,7 @@ impl<N: Store + Send> NamelessDevice for HostFtl<N> {
     }
 
     fn holds_bytes(&self) -> bool {
-        N::STORES_BYTES
+        self.stores_bytes()
     }
 
     fn dram_bytes(&self) -> u64 {
@@ -425,7 +425,7 @@ impl<N: Store + Send> NamelessDevice for HostFtl<N> {
     }
 }
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
     /// Refuses writes after an unexpected error.
     #[cold]
     fn refuse_after(&mut self, e: Error) -> Error {

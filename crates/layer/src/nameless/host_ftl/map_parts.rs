@@ -19,7 +19,6 @@ use super::VIRTUAL;
 use super::maps::{LOST, tag_of};
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::{Error, PhysicalAddress, Ppn, Result, Sink, WriteData};
-use frit_media::Store;
 use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"fritNLM1";
@@ -55,7 +54,7 @@ fn decode(index: u32, page: &[u8]) -> Option<impl Iterator<Item = PhysicalAddres
     Some(entries.iter().map(move |b| PhysicalAddress::from_word(entry(b))))
 }
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
     /// Number of the first part, and of all parts.
     fn parts(&self) -> Range<u32> {
         let first = self.maps.virtual_blocks();
@@ -76,7 +75,7 @@ impl<N: Store> HostFtl<N> {
             .filter(|&index| self.maps.differs(self.blocks_of(index)) || lost(index))
             .collect();
         let page = to_usize(self.page_bytes);
-        let mut bytes = vec![0; if N::STORES_BYTES { page * to_usize(self.unit_pages) } else { 0 }];
+        let mut bytes = vec![0; if self.stores_bytes() { page * to_usize(self.unit_pages) } else { 0 }];
         for queue in outdated.chunks(to_usize(self.unit_pages)) {
             for (place, &index) in bytes.chunks_exact_mut(page).zip(queue) {
                 encode(index, self.blocks_of(index).map(|block| self.maps.entry(block)), place);

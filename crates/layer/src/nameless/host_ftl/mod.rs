@@ -28,7 +28,7 @@ use crate::flash::{Flash, nominal_capacity};
 use checkpoint::{Checkpoint, MetadataLayout};
 use frit_core::convert::to_usize;
 use frit_core::{Error, OWNERS, PAGE_NONE, Result, Sink, Tok};
-use frit_media::{NandArray, Store};
+use frit_media::NandArray;
 use maps::DeviceMaps;
 use recover::FoundBlocks;
 
@@ -77,8 +77,8 @@ impl DeviceBlocks {
 /// A nameless-write device: NAND, and the FTL of the host. `T` is the token of the sinks; `N` stores the
 /// bytes of NAND.
 #[derive(Debug)]
-pub struct HostFtl<N: Store> {
-    flash: Flash<N>,
+pub struct HostFtl {
+    flash: Flash,
     maps: DeviceMaps,
     checkpoint: Checkpoint,
     blocks: DeviceBlocks,
@@ -106,12 +106,18 @@ pub struct HostFtl<N: Store> {
     stats: DeviceStats,
 }
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
+    /// Returns `true` if the media keep the bytes that are written.
+    #[inline]
+    fn stores_bytes(&self) -> bool {
+        self.flash.stores_bytes()
+    }
+
     /// Creates a device over NAND, whose page is the block ([`frit_media::NandGeometry::divided`]).
     ///
     /// # Errors
     /// A parameter that does not fit the media; the error names the permitted values.
-    pub fn new(config: &NamelessConfig, nand: NandArray<N>, blocks: DeviceBlocks) -> Result<HostFtl<N>> {
+    pub fn new(config: &NamelessConfig, nand: NandArray, blocks: DeviceBlocks) -> Result<HostFtl> {
         let g = *nand.geometry();
         if g.pages_per_block > u32::from(u16::MAX) {
             let why = "makes more than 65535 blocks in an erase block; use a larger one";
@@ -129,7 +135,7 @@ impl<N: Store> HostFtl<N> {
         };
         // Bad blocks do not change the sizes: a volume with too many of them refuses writes.
         nominal_capacity(&g, u64::from(total) * u64::from(g.page_bytes), 0.0, config.scans())?;
-        let usable = Flash::<N>::nominal_pages_per_unit(&g, config.scans());
+        let usable = Flash::nominal_pages_per_unit(&g, config.scans());
         let fair = total.div_ceil(g.units());
         let most = usable.saturating_sub(g.pages_per_block).max(fair);
         let share = (fair + fair / SHARE_SLACK + 4 * g.program_pages).min(most);
@@ -138,7 +144,7 @@ impl<N: Store> HostFtl<N> {
         if config.scans() {
             flash.enforce_erase_order(config.erase_after_flush);
         }
-        let held = if N::STORES_BYTES { to_usize(g.page_bytes * g.program_pages) } else { 0 };
+        let held = if flash.stores_bytes() { to_usize(g.page_bytes * g.program_pages) } else { 0 };
         Ok(HostFtl {
             flash,
             maps: DeviceMaps::new(blocks.virtual_blocks, layout.map_parts, numbers, blocks.atomic_flush),
@@ -176,12 +182,12 @@ impl<N: Store> HostFtl<N> {
 
     /// The NAND side.
     #[must_use]
-    pub fn flash(&self) -> &Flash<N> {
+    pub fn flash(&self) -> &Flash {
         &self.flash
     }
 
     /// The NAND side, for fault injection, and for parameters that change.
-    pub fn flash_mut(&mut self) -> &mut Flash<N> {
+    pub fn flash_mut(&mut self) -> &mut Flash {
         &mut self.flash
     }
 

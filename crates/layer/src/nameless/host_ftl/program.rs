@@ -10,9 +10,9 @@ use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, Tok, WriteData};
-use frit_media::{Store, Transfer};
+use frit_media::Transfer;
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
     /// Programs a queue of nameless blocks.
     pub(super) fn program_nameless(
         &mut self,
@@ -126,7 +126,7 @@ impl<N: Store> HostFtl<N> {
             lpns: &self.lpns,
             unit,
             stream: NandStream::Host,
-            data: payload::<N>(&self.unit, self.unit_pages * self.page_bytes),
+            data: payload(self.stores_bytes(), &self.unit, self.unit_pages * self.page_bytes),
             transfer: Transfer::Pages,
             cause,
             after,
@@ -155,7 +155,7 @@ impl<N: Store> HostFtl<N> {
             lpns: &self.lpns,
             unit,
             stream: NandStream::Gc,
-            data: payload::<N>(&self.unit, self.unit_pages * self.page_bytes),
+            data: payload(self.stores_bytes(), &self.unit, self.unit_pages * self.page_bytes),
             transfer: Transfer::Pages,
             cause: Cause::Meta,
             after,
@@ -182,6 +182,6 @@ impl<N: Store> HostFtl<N> {
 }
 
 /// Bytes of a virtual page; only their length if the store holds no bytes.
-fn payload<N: Store>(unit: &[u8], len: u32) -> WriteData<'_> {
-    if N::STORES_BYTES { WriteData::Bytes(unit) } else { WriteData::Len(len) }
+fn payload(stores_bytes: bool, unit: &[u8], len: u32) -> WriteData<'_> {
+    if stores_bytes { WriteData::Bytes(unit) } else { WriteData::Len(len) }
 }

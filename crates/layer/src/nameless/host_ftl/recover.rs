@@ -20,7 +20,7 @@ use frit_core::{
     BlockId, Claimed, CrashKind, Error, Lpn, OwnedBlock, PAGE_NONE, PhysicalAddress, Ppn, Recovery, Result,
     Sink, Tok,
 };
-use frit_media::{PageState, SPARE_RECORD_BYTES, Spare, Store};
+use frit_media::{PageState, SPARE_RECORD_BYTES, Spare};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ struct FoundCheckpoint {
     places: Vec<Version>,
 }
 
-impl<N: Store> HostFtl<N> {
+impl HostFtl {
     /// Forgets all volatile state.
     fn reset(&mut self) {
         self.maps.reset();
@@ -78,7 +78,7 @@ impl<N: Store> HostFtl<N> {
 
     /// Finds the virtual blocks, and the records of all others.
     pub(super) fn find_blocks(&mut self, _: &mut Sink, _: CrashKind) -> Result<Recovery> {
-        if !N::STORES_BYTES {
+        if !self.stores_bytes() {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }

@@ -7,14 +7,14 @@ use super::*;
 use frit_core::{Cause, Claimed, Migration, OwnedBlock, Sink, Tok};
 use frit_media::NandGeometry;
 
-type Device = HostFtl<MemoryStore>;
+type Device = HostFtl;
 
 /// Static wear leveling moves blocks that are never written.
 fn worn_evenly(mapping_unit: u64) -> NamelessConfig {
     NamelessConfig { wear_leveling: "static".into(), wear_threshold: 2, ..config(mapping_unit, 1) }
 }
 
-fn open(store: MemoryStore) -> Device {
+fn open(store: impl Into<AnyStore>) -> Device {
     let config = worn_evenly(1024);
     let geometry = config.divide(TWO_UNITS).unwrap();
     let nand = nand_config(geometry, NandFaults::default());
@@ -88,7 +88,7 @@ fn an_owner_that_knows_old_addresses_only_finds_its_blocks_after_a_crash() {
     let (mut device, stay) = moved();
     let store = std::mem::replace(
         device.flash_mut().nand_mut().devices_mut().next().unwrap().store_mut(),
-        MemoryStore::new(0),
+        MemoryStore::new(0).into(),
     );
     let mut device = open(store);
     let sink = &mut Sink::untimed();
@@ -162,14 +162,14 @@ fn a_migration_of_a_replaced_block_does_not_concern_its_successor_at_the_same_pa
 #[test]
 fn a_page_keeps_its_last_write_if_the_device_moves_an_older_version_in_the_same_request() {
     let geometry = NandGeometry { channels: 1, ..TWO_UNITS };
-    let open = |store: MemoryStore| -> Layer {
+    let open = |store: AnyStore| -> Layer {
         let nand = nand_config(geometry, NandFaults::default());
         let nand = Nand::new(nand, store, &mut Hardware::new()).unwrap();
         Nameless::over_nand(config(0, 1), nand).unwrap()
     };
     let sink = &mut Sink::untimed();
     for seed in 0..20u64 {
-        let mut layer = open(MemoryStore::new(4 << 20));
+        let mut layer = open(MemoryStore::new(4 << 20).into());
         let (pages, mut state) = (u64::from(layer.pages), seed);
         for n in 0..400u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -12,15 +12,14 @@ use frit_core::{
     BlockLayer, CrashKind, Durable, Error, Hints, Lpn, NamelessDevice, PhysicalAddress, Ppn, Precondition,
     Preconditioning, Quiesce, ReadTarget, Sector, Sink, WriteData,
 };
-use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NoStore, Store};
+use frit_media::{AnyStore, Hardware, MemoryStore, Nand, NandFaults, NoStore};
 use proptest::prelude::*;
 
 mod failed_designs;
 mod migration;
 mod queues;
 
-type Volume<N> = Nameless<HostFtl<N>>;
-type Layer = Volume<MemoryStore>;
+type Layer = Nameless<HostFtl>;
 
 fn config(mapping_unit: u64, queue_writes: u32) -> NamelessConfig {
     NamelessConfig {
@@ -33,7 +32,7 @@ fn config(mapping_unit: u64, queue_writes: u32) -> NamelessConfig {
     }
 }
 
-fn on<St: Store + Send>(config: NamelessConfig, store: St, faults: NandFaults) -> Volume<St> {
+fn on(config: NamelessConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Layer {
     let geometry = config.divide(TWO_UNITS).unwrap();
     let nand = Nand::new(nand_config(geometry, faults), store, &mut Hardware::new()).unwrap();
     Nameless::over_nand(config, nand).unwrap()
@@ -43,7 +42,7 @@ fn layer(config: NamelessConfig, faults: NandFaults) -> Layer {
     on(config, MemoryStore::new(4 << 20), faults)
 }
 
-impl<N: Store + Send> Volume<N> {
+impl Layer {
     /// Asserts that the map of the owner and the tables of the device agree.
     fn audit(&self) {
         let flash = self.device.flash();
@@ -80,14 +79,14 @@ impl<N: Store + Send> Volume<N> {
     }
 }
 
-fn write<N: Store + Send>(layer: &mut Volume<N>, at: u64, data: &[u8]) {
+fn write(layer: &mut Layer, at: u64, data: &[u8]) {
     layer.write(&mut Sink::untimed(), Sector(at), WriteData::Bytes(data), Hints::NONE).unwrap();
 }
 
 /// Takes the store out of a layer.
-fn store_of(layer: &mut Layer) -> MemoryStore {
+fn store_of(layer: &mut Layer) -> AnyStore {
     let device = layer.device.flash_mut().nand_mut().devices_mut().next().unwrap();
-    std::mem::replace(device.store_mut(), MemoryStore::new(0))
+    std::mem::replace(device.store_mut(), MemoryStore::new(0).into())
 }
 
 /// Opens the store of a layer again, as after a crash of the process.
@@ -127,7 +126,7 @@ proptest! {
 }
 
 /// Overwrites random pages, and returns the number of the last write of each page.
-fn overwrite<N: Store + Send>(layer: &mut Volume<N>, writes: u64) -> Vec<u8> {
+fn overwrite(layer: &mut Layer, writes: u64) -> Vec<u8> {
     let (pages, page) = (u64::from(layer.pages), layer.page_bytes as usize);
     let mut versions = vec![0u8; pages as usize];
     let mut state = 1u64;
@@ -263,7 +262,7 @@ fn impossible_sizes_are_refused_by_key() {
     let refused = |config: NamelessConfig| {
         let nand = nand_config(config.divide(TWO_UNITS).unwrap(), NandFaults::default());
         let nand = Nand::new(nand, NoStore, &mut Hardware::new()).unwrap();
-        match Volume::over_nand(config, nand).map(|_| ()) {
+        match Nameless::over_nand(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::RecordingSink;
 use frit_core::{Cause, Op, Sink, Tok};
 
-type Recorded = Nameless<HostFtl<NoStore>>;
+type Recorded = Nameless<HostFtl>;
 
 fn recorded(queue_writes: u32) -> Recorded {
     let config = NamelessConfig { recovery: NamelessRecovery::None, ..config(1024, queue_writes) };

@@ -9,13 +9,13 @@ use frit_core::{
     BlockLayer, Cause, Claimed, CrashKind, Durable, Error, Hints, NamelessDevice, OwnedBlock,
     PhysicalAddress, Quiesce, ReadTarget, Sector, Sink, WriteData,
 };
-use frit_media::{Hardware, MemoryStore, Nand, NandFaults};
+use frit_media::{AnyStore, Hardware, MemoryStore, Nand, NandFaults};
 
 mod blocks;
 mod owner;
 mod transactions;
 
-type Layer = NamelessBlock<HostFtl<MemoryStore>>;
+type Layer = NamelessBlock<HostFtl>;
 
 fn config(mapping_unit: u64, virtual_bytes: u64) -> NamelessBlockConfig {
     let device = NamelessConfig {
@@ -27,7 +27,7 @@ fn config(mapping_unit: u64, virtual_bytes: u64) -> NamelessBlockConfig {
     NamelessBlockConfig { virtual_bytes, device }
 }
 
-fn open(config: &NamelessBlockConfig, store: MemoryStore, faults: NandFaults) -> Layer {
+fn open(config: &NamelessBlockConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Layer {
     let geometry = config.device.divide(TWO_UNITS).unwrap();
     let nand = Nand::new(nand_config(geometry, faults), store, &mut Hardware::new()).unwrap();
     NamelessBlock::over_nand(config.clone(), nand).unwrap()
@@ -38,9 +38,9 @@ fn new_layer(config: &NamelessBlockConfig) -> Layer {
 }
 
 /// Takes the store out of a layer.
-fn store_of(layer: &mut Layer) -> MemoryStore {
+fn store_of(layer: &mut Layer) -> AnyStore {
     let device = layer.device_mut().flash_mut().nand_mut().devices_mut().next().unwrap();
-    std::mem::replace(device.store_mut(), MemoryStore::new(0))
+    std::mem::replace(device.store_mut(), MemoryStore::new(0).into())
 }
 
 /// Opens the store of a layer again, as after a crash of the process.

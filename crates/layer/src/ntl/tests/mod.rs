@@ -47,7 +47,7 @@ fn chips() -> PcmConfig {
     }
 }
 
-type Held = Ntl<MemoryStore>;
+type Held = Ntl;
 
 fn held(config: &NtlConfig) -> Held {
     let chips = chips();
@@ -55,7 +55,7 @@ fn held(config: &NtlConfig) -> Held {
     Ntl::new(config.clone(), Pcm::new(chips, store, &mut Hardware::new()).unwrap()).unwrap()
 }
 
-fn counted(config: &NtlConfig) -> Ntl<NoStore> {
+fn counted(config: &NtlConfig) -> Ntl {
     Ntl::new(config.clone(), Pcm::new(chips(), NoStore, &mut Hardware::new()).unwrap()).unwrap()
 }
 
@@ -222,9 +222,9 @@ fn levelers_below_change_no_byte() {
     }
 }
 
-fn write_pages<P: Store>(ntl: &mut Ntl<P>, lpn: u64, pages: u32)
+fn write_pages(ntl: &mut Ntl, lpn: u64, pages: u32)
 where
-    Ntl<P>: BlockLayer,
+    Ntl: BlockLayer,
 {
     ntl.write(&mut Sink::untimed(), Sector(lpn * 8), WriteData::Len(pages * 4096), Hints::NONE).unwrap();
 }

@@ -40,7 +40,7 @@ fn a_shutdown_closes_the_open_round_and_counts_go_on() {
 /// Section IV.C.2.b: a full buffer takes a second parallel write if chips are busy.
 #[test]
 fn a_full_buffer_closes_the_round_of_the_requests_before() {
-    let clean = |ntl: &Ntl<NoStore>| layer(ntl)("parallel_clean_writes");
+    let clean = |ntl: &Ntl| layer(ntl)("parallel_clean_writes");
     for (busy, writes) in [(false, 1), (true, 2)] {
         let mut ntl = counted(&NtlConfig { log: LogKind::Full, log_share: 0.05, ..NtlConfig::default() });
         write_pages(&mut ntl, 0, 8);

@@ -9,7 +9,7 @@ use frit_core::{
     BlockId, BlockState, CacheDevice, CacheRead, Cause, CheckScope, CrashKind, Error, Ppn, ReadTarget,
     Recovery, Sink, Tok, WriteData, split_mix,
 };
-use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, PlaneOps, Store};
+use frit_media::{AnyStore, Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, PlaneOps, Store};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -34,7 +34,7 @@ const GEOMETRY: NandGeometry = NandGeometry {
     slc: frit_media::SlcArea { blocks: 0, pages: 0, dynamic: false },
 };
 
-type Device = Ssc<MemoryStore>;
+type Device = Ssc;
 
 /// Blocks of the disk that the tests use, far apart from each other.
 const BLOCKS: u32 = 150;
@@ -54,7 +54,7 @@ fn geometry(config: &SscConfig) -> NandGeometry {
     }
 }
 
-fn on<St: Store>(config: SscConfig, store: St, faults: NandFaults) -> Ssc<St> {
+fn on(config: SscConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ssc {
     let nand = Nand::new(nand_config(geometry(&config), faults), store, &mut Hardware::new()).unwrap();
     Ssc::new(config, nand).unwrap()
 }
@@ -67,7 +67,7 @@ fn device(config: SscConfig, faults: NandFaults) -> Device {
 fn reopen(mut device: Device, faults: NandFaults, crash: CrashKind) -> (Device, Recovery) {
     let config = device.config().clone();
     let nand = device.nand_mut().devices_mut().next().unwrap();
-    let store = std::mem::replace(nand.store_mut(), MemoryStore::new(0));
+    let store = std::mem::replace(nand.store_mut(), MemoryStore::new(0).into());
     let mut next = on(config, store, faults);
     let recovered = next.recover(&mut Sink::untimed(), crash).unwrap();
     (next, recovered.recovery)
@@ -107,7 +107,7 @@ fn get(device: &mut Device, block: u32) -> Option<u32> {
     Some(version)
 }
 
-impl<N: Store> Ssc<N> {
+impl Ssc {
     /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.nand.geometry();
@@ -491,7 +491,7 @@ fn memory_for_a_cached_block_is_bounded() {
     let g = board.with_mapping_unit(4096).unwrap();
     let nand = Nand::new(nand_config(g, NandFaults::default()), NoStore, &mut Hardware::new()).unwrap();
     let config = SscConfig { mapping_unit: 4096, ..SscConfig::default() };
-    let device = Ssc::<NoStore>::new(config, nand).unwrap();
+    let device = Ssc::new(config, nand).unwrap();
     let bytes = device.dram_per_block();
     assert!((21.0..23.0).contains(&bytes), "{bytes}");
 }
@@ -500,7 +500,7 @@ fn memory_for_a_cached_block_is_bounded() {
 fn impossible_sizes_are_refused_by_key() {
     let refused = |g: NandGeometry, config: SscConfig| {
         let nand = Nand::new(nand_config(g, NandFaults::default()), NoStore, &mut Hardware::new()).unwrap();
-        match Ssc::<NoStore>::new(config, nand).map(|_| ()) {
+        match Ssc::new(config, nand).map(|_| ()) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         }

@@ -19,7 +19,7 @@ fn measured(reads: u64, dirty: u64) -> ([f64; 5], u32, usize) {
     let g = NandGeometry { channels: 1, blocks_per_plane: 72, pages_per_block: 32, ..GEOMETRY };
     let nand = Nand::new(nand_config(g, NandFaults::default()), NoStore, &mut Hardware::new()).unwrap();
     let config = SscConfig { merge_buffer: 1, ..SscConfig::default() };
-    let mut device = Ssc::<NoStore>::new(config, nand).unwrap();
+    let mut device = Ssc::new(config, nand).unwrap();
     let sink = &mut Sink::untimed();
     let page = WriteData::Len(GEOMETRY.page_bytes);
     let (mut state, mut checkpoint) = (1u64, 0);

@@ -7,14 +7,14 @@ use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Quiesce, ReadTarget, Recovery, Sector, Sink,
     WriteData, ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState,
 };
-use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
+use frit_media::{AnyStore, Hardware, MemoryStore, Nand, NandFaults, NandGeometry};
 
 mod failures;
 mod limits;
 mod model;
 mod order;
 
-type Layer = Zns<MemoryStore>;
+type Layer = Zns;
 
 /// Two units of 24 blocks of 8 NAND pages of 4 KiB.
 const GEOMETRY: NandGeometry = NandGeometry { blocks_per_plane: 24, ..TWO_UNITS };
@@ -33,7 +33,7 @@ fn config(mapping_unit: u64) -> ZnsConfig {
     }
 }
 
-fn open(config: &ZnsConfig, store: MemoryStore, faults: NandFaults) -> Layer {
+fn open(config: &ZnsConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Layer {
     let geometry = config.divide(GEOMETRY).unwrap();
     let nand = Nand::new(nand_config(geometry, faults), store, &mut Hardware::new()).unwrap();
     Zns::new(config.clone(), nand).unwrap()
@@ -47,7 +47,7 @@ fn new_layer(config: &ZnsConfig) -> Layer {
 fn reopen(mut layer: Layer, faults: NandFaults) -> (Layer, Recovery) {
     let config = layer.config().clone();
     let device = layer.nand_mut().devices_mut().next().unwrap();
-    let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
+    let store = std::mem::replace(device.store_mut(), MemoryStore::new(0).into());
     let mut next = open(&config, store, faults);
     let recovery = next.recover(&mut sink(), CrashKind::Process).unwrap();
     (next, recovery)

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::RecordingSink;
 use frit_core::{Cause, Op};
 
-fn timed(config: &ZnsConfig) -> Zns<MemoryStore> {
+fn timed(config: &ZnsConfig) -> Zns {
     let geometry = config.divide(GEOMETRY).unwrap();
     let nand = nand_config(geometry, NandFaults::default());
     let nand = Nand::new(nand, MemoryStore::new(4 << 20), &mut Hardware::new()).unwrap();

@@ -21,7 +21,7 @@ fn device(name: &str, channels: u32, planes: u32) -> NandConfig {
     }
 }
 
-fn array(configs: Vec<NandConfig>) -> Result<NandArray<MemoryStore>> {
+fn array(configs: Vec<NandConfig>) -> Result<NandArray> {
     let mut hw = Hardware::new();
     let open = |c: NandConfig| {
         let bytes = c.geometry.store_bytes();
@@ -30,7 +30,7 @@ fn array(configs: Vec<NandConfig>) -> Result<NandArray<MemoryStore>> {
     NandArray::new(configs.into_iter().map(open).collect())
 }
 
-fn write(a: &mut NandArray<MemoryStore>, ppn: u32) -> Result<Tok> {
+fn write(a: &mut NandArray, ppn: u32) -> Result<Tok> {
     let (data, spare) = ([ppn as u8; PAGE], Spare { lpn: ppn, seq: 1 });
     a.program(&mut Sink::untimed(), Ppn(ppn), WriteData::Bytes(&data), spare, Cause::Host, Tok::DONE)
 }
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-fn two() -> NandArray<MemoryStore> {
+fn two() -> NandArray {
     array(vec![device("a", 2, 1), device("b", 2, 1)]).unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the bytes of NAND: the same contents on every store, and detection of damage.
 
 use super::*;
+use crate::store::LentStore;
 use crate::{AnyStore, FileStore, MmapStore, NoStore};
 use frit_core::Error;
 use proptest::prelude::*;
@@ -30,9 +31,9 @@ fn an_op() -> impl Strategy<Value = Do> {
 }
 
 /// Executes one operation. Returns its result as text, and the bytes that were read.
-fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
+fn step(n: &mut Nand, op: &Do) -> (String, Vec<u8>) {
     let mut out = Vec::new();
-    let next = |n: &Nand<St>, b: u32| 4 * b + n.next_page(BlockId(b)).min(3);
+    let next = |n: &Nand, b: u32| 4 * b + n.next_page(BlockId(b)).min(3);
     let r = match *op {
         Do::Program { block, byte } => {
             let ppn = next(n, block);
@@ -65,7 +66,7 @@ fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
 }
 
 /// Updates the expected contents of the pages, by a model that is independent of stores.
-fn expect(model: &mut BTreeMap<u32, (u8, Spare)>, n: &Nand<NoStore>, op: &Do, ok: bool) {
+fn expect(model: &mut BTreeMap<u32, (u8, Spare)>, n: &Nand, op: &Do, ok: bool) {
     if !ok {
         return;
     }
@@ -97,7 +98,7 @@ proptest! {
             1 => AnyStore::File(FileStore::open(dir.path().join("f"), bytes).unwrap()),
             _ => AnyStore::Mmap(MmapStore::open(dir.path().join("m"), bytes).unwrap()),
         };
-        let mut held: Vec<Nand<AnyStore>> = (0..3).map(|i| on(config(), open(i))).collect();
+        let mut held: Vec<Nand> = (0..3).map(|i| on(config(), open(i))).collect();
         let mut none = on(config(), NoStore);
         let mut model = BTreeMap::new();
         for op in &ops {
@@ -147,7 +148,7 @@ fn every_flipped_bit_is_detected_and_named() {
     let data = (PAGE as u64..2 * PAGE as u64).step_by(7);
     for at in data.chain(record..record + SPARE_RECORD_BYTES as u64) {
         for bit in 0..8 {
-            let flip = |n: &mut Nand<MemoryStore>| {
+            let flip = |n: &mut Nand| {
                 let mut b = [0];
                 n.store().read(at, &mut b).unwrap();
                 n.store_mut().write(at, &[b[0] ^ 1 << bit]).unwrap();
@@ -237,19 +238,19 @@ fn a_damaged_block_state_makes_the_block_read_only() {
 
 #[test]
 fn a_store_of_something_else_is_refused() {
-    let mut store = in_memory(config()).into_store();
+    let store = LentStore::new(in_memory(config()).into_store());
     let mut hw = Hardware::new();
-    let len = store.len();
+    let len = store.get().len();
     for at in len - 64..len {
         let mut b = [0];
-        store.read(at, &mut b).unwrap();
-        store.write(at, &[b[0] ^ 1]).unwrap();
-        let e = Nand::new(config(), &mut store, &mut hw).unwrap_err();
+        store.get().read(at, &mut b).unwrap();
+        store.get().write(at, &[b[0] ^ 1]).unwrap();
+        let e = Nand::new(config(), &store, &mut hw).unwrap_err();
         assert!(e.contains("NAND 'flash'"), "{e}");
-        store.write(at, &b).unwrap();
+        store.get().write(at, &b).unwrap();
     }
     let mut other = config();
     (other.geometry.channels, other.geometry.planes_per_die) = (4, 1);
-    let e = Nand::new(other, store, &mut hw).unwrap_err();
+    let e = Nand::new(other, &store, &mut hw).unwrap_err();
     assert!(e.contains("a device other than NAND of 4 channels"), "{e}");
 }

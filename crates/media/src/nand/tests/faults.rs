@@ -13,7 +13,7 @@ fn faulty(seed: u64) -> NandConfig {
 
 /// Returns the pages that fail to program, the blocks that fail to erase over three rounds, and the
 /// number of factory bad blocks.
-fn run<St: Store>(mut n: Nand<St>) -> (Vec<u32>, Vec<u32>, u32) {
+fn run(mut n: Nand) -> (Vec<u32>, Vec<u32>, u32) {
     let (mut programs, mut erases) = (Vec::new(), Vec::new());
     let bad = n.bad_blocks();
     for _ in 0..3 {

@@ -7,7 +7,7 @@ mod modes;
 mod rules;
 
 use super::*;
-use crate::{Hardware, MemoryStore};
+use crate::{AnyStore, Hardware, MemoryStore};
 use frit_core::{Cause, Ppn, ReadTarget, Sink, Tok, WriteData};
 
 const PAGE: usize = 512;
@@ -46,11 +46,11 @@ fn config() -> NandConfig {
     }
 }
 
-fn on<St: Store>(config: NandConfig, store: St) -> Nand<St> {
+fn on(config: NandConfig, store: impl Into<AnyStore>) -> Nand {
     Nand::new(config, store, &mut Hardware::new()).unwrap()
 }
 
-fn in_memory(config: NandConfig) -> Nand<MemoryStore> {
+fn in_memory(config: NandConfig) -> Nand {
     let bytes = config.geometry.store_bytes();
     on(config, MemoryStore::new(bytes))
 }
@@ -59,7 +59,7 @@ fn spare(lpn: u32) -> Spare {
     Spare { lpn, seq: u64::from(lpn) + 100 }
 }
 
-fn program<St: Store>(n: &mut Nand<St>, ppn: u32, byte: u8) -> Result<Tok> {
+fn program(n: &mut Nand, ppn: u32, byte: u8) -> Result<Tok> {
     n.program(
         &mut Sink::untimed(),
         Ppn(ppn),
@@ -70,11 +70,11 @@ fn program<St: Store>(n: &mut Nand<St>, ppn: u32, byte: u8) -> Result<Tok> {
     )
 }
 
-fn erase<St: Store>(n: &mut Nand<St>, block: u32) -> Result<Tok> {
+fn erase(n: &mut Nand, block: u32) -> Result<Tok> {
     n.erase(&mut Sink::untimed(), BlockId(block), Cause::Gc, Tok::DONE)
 }
 
-fn read<St: Store>(n: &mut Nand<St>, ppn: u32) -> Result<Vec<u8>> {
+fn read(n: &mut Nand, ppn: u32) -> Result<Vec<u8>> {
     let mut page = vec![0xEE; PAGE];
     n.read(&mut Sink::untimed(), Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, Tok::DONE)
         .map(|_| page)

@@ -12,7 +12,7 @@ fn changing() -> NandConfig {
     c
 }
 
-fn erase_as<St: Store>(n: &mut Nand<St>, block: u32, one_bit: bool) -> Result<Tok> {
+fn erase_as(n: &mut Nand, block: u32, one_bit: bool) -> Result<Tok> {
     n.erase_as(&mut Sink::untimed(), BlockId(block), one_bit, Cause::Gc, Tok::DONE)
 }
 

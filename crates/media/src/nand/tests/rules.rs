@@ -13,7 +13,7 @@ fn breaks<T: std::fmt::Debug>(r: Result<T>, rule: &str) {
     }
 }
 
-fn rules_hold<St: Store>(mut n: Nand<St>) {
+fn rules_hold(mut n: Nand) {
     breaks(program(&mut n, 1, 1), "out of order");
     program(&mut n, 0, 1).unwrap();
     breaks(program(&mut n, 0, 2), "twice without an erase");

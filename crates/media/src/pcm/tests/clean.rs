@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn clean_writes_need_a_refresh() {
     let mut p = in_memory(config(2, true));
-    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut Sink| {
+    let clean = |p: &mut Pcm, at, log: &mut Sink| {
         p.write_clean(log, at, WriteData::Bytes(&[5; 32]), Cause::Host, Tok::DONE).is_ok()
     };
     let mut log = recording_sink();

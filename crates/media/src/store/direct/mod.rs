@@ -349,8 +349,6 @@ impl DirectStore {
 }
 
 impl Store for DirectStore {
-    const STORES_BYTES: bool = true;
-
     fn len(&self) -> u64 {
         self.file.len
     }

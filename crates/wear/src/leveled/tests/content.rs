@@ -6,7 +6,7 @@ use frit_core::{Cause, CrashKind, ReadTarget, Sink, Tok, WriteData};
 use proptest::prelude::*;
 
 /// Performs one call on the device and on a plain array, and compares the results.
-fn agree(d: &mut Leveled<MemoryStore>, plain: &mut [u8], at: u64, len: usize, byte: u8, write: bool) {
+fn agree(d: &mut Leveled, plain: &mut [u8], at: u64, len: usize, byte: u8, write: bool) {
     let at = at % d.bytes();
     let fits = at + len as u64 <= d.bytes();
     let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
@@ -24,7 +24,7 @@ fn agree(d: &mut Leveled<MemoryStore>, plain: &mut [u8], at: u64, len: usize, by
     }
 }
 
-pub(super) fn all(d: &Leveled<MemoryStore>) -> Vec<u8> {
+pub(super) fn all(d: &Leveled) -> Vec<u8> {
     let mut all = vec![0; d.bytes() as usize];
     d.peek(0, &mut all).unwrap();
     all
@@ -60,14 +60,14 @@ proptest! {
     }
 }
 
-fn reopened(store: MemoryStore, size: u64) -> Pcm<MemoryStore> {
+fn reopened(store: AnyStore, size: u64) -> Pcm {
     Pcm::new(pcm_config(size, 64), store, &mut Hardware::new()).unwrap()
 }
 
 #[test]
 fn moves_happen_and_are_counted_as_wear_leveling() {
     for kind in kinds() {
-        let mut d: Leveled<MemoryStore> = Leveled::new(in_memory(24 << 10, 64), small(kind)).unwrap();
+        let mut d: Leveled = Leveled::new(in_memory(24 << 10, 64), small(kind)).unwrap();
         d.format(&mut Sink::untimed()).unwrap();
         let before = d.move_bytes();
         for i in 0..800u64 {
@@ -91,7 +91,7 @@ fn moves_happen_and_are_counted_as_wear_leveling() {
 
 #[test]
 fn a_device_is_divided_and_what_is_left_over_is_told() {
-    let d: Leveled<NoStore> = Leveled::new(without_bytes(2 << 30, 64), WearConfig::default()).unwrap();
+    let d: Leveled = Leveled::new(without_bytes(2 << 30, 64), WearConfig::default()).unwrap();
     // 511 stripes a bank fit beside the registers; 15 of each bank belong to a cube.
     assert_eq!(d.shape().bank_stripes, 511);
     let cube = d.leveler.region_stripes();
@@ -106,8 +106,7 @@ fn a_device_is_divided_and_what_is_left_over_is_told() {
 
 #[test]
 fn partitions_are_of_the_logical_bytes() {
-    let mut d: Leveled<NoStore> =
-        Leveled::new(without_bytes(1 << 20, 64), small(LevelerKind::StartGap)).unwrap();
+    let mut d: Leveled = Leveled::new(without_bytes(1 << 20, 64), small(LevelerKind::StartGap)).unwrap();
     assert!(d.bytes() < 1 << 20);
     let a = d.add_partition("head", 100, 64).unwrap();
     let rest = d.bytes() - 128;
@@ -121,7 +120,7 @@ fn partitions_are_of_the_logical_bytes() {
 fn registers_of_something_else_are_refused() {
     let config = small(LevelerKind::RoundRobin);
     let what = |d: Result<WearRecovery>| d.unwrap_err().to_string();
-    let mut blank: Leveled<_> = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
+    let mut blank: Leveled = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
     assert!(
         what(blank.recover(&mut Sink::untimed(), CrashKind::Process))
             .contains("no wear leveling was formatted here")
@@ -134,17 +133,16 @@ fn registers_of_something_else_are_refused() {
     }
     let store = blank.into_store();
     let other = WearConfig { seed: 2, ..config.clone() };
-    let mut d: Leveled<_> = Leveled::new(reopened(store, 24 << 10), other).unwrap();
+    let mut d: Leveled = Leveled::new(reopened(store, 24 << 10), other).unwrap();
     assert!(what(d.recover(&mut Sink::untimed(), CrashKind::Process)).contains("another leveler, seed"));
     let store = d.into_store();
     // With the newest register of a region damaged, the number before it would be wrong.
-    let mut d: Leveled<_> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
+    let mut d: Leveled = Leveled::new(reopened(store, 24 << 10), config).unwrap();
     d.recover(&mut Sink::untimed(), CrashKind::Process).unwrap();
     let region = RegionId::first(d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
     let number = d.leveler.number(region);
     assert!(number > 3);
-    let line =
-        |d: &Leveled<MemoryStore>, n| d.area.line_at(area::RegisterRing::Current, region, d.area.line_of(n));
+    let line = |d: &Leveled, n| d.area.line_at(area::RegisterRing::Current, region, d.area.line_of(n));
     let newest = line(&d, number);
     d.store_mut().write(newest, &[0; 8]).unwrap();
     assert!(what(d.recover(&mut Sink::untimed(), CrashKind::Process)).contains("is damaged"));

@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 /// Number of writes to each line of the registers and of the data.
-fn lines(d: &Leveled<NoStore>) -> (Vec<u32>, Vec<u32>) {
+fn lines(d: &Leveled) -> (Vec<u32>, Vec<u32>) {
     let line = u64::from(d.geometry().line_bytes);
     let data = u64::from(d.leveler.physical()) * u64::from(d.shape.stripe_bytes) / line;
     let from = d.area.header_at() / line + 2;
@@ -40,7 +40,7 @@ fn no_line_of_the_registers_wears_more_than_twice_the_mean_of_the_data() {
 #[test]
 fn a_hot_stripe_is_spread_over_its_region_and_without_leveling_is_not() {
     for kind in kinds() {
-        let mut d: Leveled<NoStore> = Leveled::new(without_bytes(40 << 10, 64), small(kind)).unwrap();
+        let mut d: Leveled = Leveled::new(without_bytes(40 << 10, 64), small(kind)).unwrap();
         for _ in 0..200_000 {
             d.write(&mut Sink::untimed(), 0, WriteData::Len(256), Cause::Host, Tok::DONE).unwrap();
         }

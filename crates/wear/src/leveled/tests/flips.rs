@@ -2,17 +2,18 @@
 
 use super::*;
 use frit_core::{Cause, ReadTarget, Result, Sink, Tok, WriteData};
-use std::cell::Cell;
+use frit_media::CustomStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Store that, when armed, flips a bit in the next read with the length of a stripe.
 #[derive(Debug)]
 struct Flips {
     store: MemoryStore,
-    armed: Cell<bool>,
+    armed: Arc<AtomicBool>,
 }
 
-impl Store for Flips {
-    const STORES_BYTES: bool = true;
+impl CustomStore for Flips {
     fn len(&self) -> u64 {
         self.store.len()
     }
@@ -21,7 +22,7 @@ impl Store for Flips {
     }
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.store.read(at, into)?;
-        if into.len() == 256 && self.armed.replace(false) {
+        if into.len() == 256 && self.armed.swap(false, Ordering::Relaxed) {
             into[100] ^= 4;
         }
         Ok(())
@@ -37,9 +38,10 @@ impl Store for Flips {
 #[test]
 fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
     let config = pcm_config(16 << 10, 64);
-    let store = Flips { store: MemoryStore::new(config.geometry.store_bytes()), armed: Cell::new(false) };
+    let armed = Arc::new(AtomicBool::new(false));
+    let store = Flips { store: MemoryStore::new(config.geometry.store_bytes()), armed: armed.clone() };
     let pcm = Pcm::new(config, store, &mut Hardware::new()).unwrap();
-    let mut leveled = Leveled::<Flips>::new(pcm, small(LevelerKind::StartGap)).unwrap();
+    let mut leveled = Leveled::new(pcm, small(LevelerKind::StartGap)).unwrap();
     leveled.format(&mut Sink::untimed()).unwrap();
     let bytes = leveled.bytes();
     for at in (0..bytes).step_by(64) {
@@ -48,7 +50,7 @@ fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
             .unwrap();
     }
     let moves = leveled.moves();
-    leveled.store_mut().armed.set(true);
+    armed.store(true, Ordering::Relaxed);
     let mut at = 0;
     while leveled.moves() == moves {
         leveled
@@ -56,7 +58,7 @@ fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
             .unwrap();
         at = (at + 64) % 256;
     }
-    assert!(!leveled.store().armed.get(), "the move read a stripe");
+    assert!(!armed.load(Ordering::Relaxed), "the move read a stripe");
     for at in (0..bytes).step_by(64) {
         let mut out = [0; 64];
         leveled.read(&mut Sink::untimed(), at, ReadTarget::Bytes(&mut out), Cause::Host, Tok::DONE).unwrap();

@@ -15,13 +15,13 @@ fn refreshing(size: u64, refresh_bytes: u32) -> PcmConfig {
     PcmConfig { refresh_bytes: Some(refresh_bytes), ..pcm_config(size, 64) }
 }
 
-fn on<St: Store>(config: PcmConfig, store: St) -> Pcm<St> {
+fn on(config: PcmConfig, store: impl Into<AnyStore>) -> Pcm {
     Pcm::new(config, store, &mut Hardware::new()).unwrap()
 }
 
 /// Device and its expected state.
 struct ModelPair {
-    d: Leveled<MemoryStore>,
+    d: Leveled,
     config: WearConfig,
     size: u64,
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ impl ModelPair {
     }
 
     fn write(&mut self, at: usize, data: &[u8], fresh: bool) {
-        let count = |d: &Leveled<MemoryStore>| d.counts().of(Op::PcmWriteClean).bytes;
+        let count = |d: &Leveled| d.counts().of(Op::PcmWriteClean).bytes;
         let (before, expected) = (count(&self.d), if fresh { self.clean_bytes(at, data.len()) } else { 0 });
         let source = WriteData::Bytes(data);
         if fresh {
@@ -144,8 +144,7 @@ fn an_empty_range_is_clean_wherever_it_lies() {
 #[test]
 fn refreshes_count_towards_moves_and_clean_writes_towards_a_life() {
     for kind in kinds() {
-        let mut d: Leveled<NoStore> =
-            Leveled::new(on(refreshing(24 << 10, 128), NoStore), small(kind)).unwrap();
+        let mut d: Leveled = Leveled::new(on(refreshing(24 << 10, 128), NoStore), small(kind)).unwrap();
         assert_eq!(d.refresh_bytes(), Some(128));
         // Each refresh counts 128 bytes, so every 32nd makes a move.
         for _ in 0..320 {
@@ -164,7 +163,7 @@ fn refreshes_count_towards_moves_and_clean_writes_towards_a_life() {
 
 #[test]
 fn stripes_smaller_than_a_refresh_unit_are_not_refreshed() {
-    let made = |refresh: Option<u32>, kind| -> Leveled<NoStore> {
+    let made = |refresh: Option<u32>, kind| -> Leveled {
         let config = PcmConfig { refresh_bytes: refresh, ..pcm_config(24 << 10, 64) };
         Leveled::new(on(config, NoStore), small(kind)).unwrap()
     };

@@ -5,7 +5,7 @@ mod fresh;
 
 use super::*;
 use frit_core::Nanos;
-use frit_media::{Hardware, LatencyCurve, MemoryStore, NoStore, PcmTiming};
+use frit_media::{AnyStore, Hardware, LatencyCurve, MemoryStore, NoStore, PcmTiming, Store};
 use strum::IntoEnumIterator;
 
 fn kinds() -> impl Iterator<Item = LevelerKind> {
@@ -39,13 +39,13 @@ fn pcm_config(bytes: u64, line_bytes: u32) -> PcmConfig {
     }
 }
 
-fn in_memory(bytes: u64, line: u32) -> Pcm<MemoryStore> {
+fn in_memory(bytes: u64, line: u32) -> Pcm {
     let config = pcm_config(bytes, line);
     let store = MemoryStore::new(config.geometry.store_bytes());
     Pcm::new(config, store, &mut Hardware::new()).unwrap()
 }
 
-fn without_bytes(bytes: u64, line: u32) -> Pcm<NoStore> {
+fn without_bytes(bytes: u64, line: u32) -> Pcm {
     Pcm::new(pcm_config(bytes, line), NoStore, &mut Hardware::new()).unwrap()
 }
 

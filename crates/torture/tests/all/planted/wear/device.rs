@@ -99,7 +99,7 @@ impl TestDevice {
         }
     }
 
-    pub(crate) fn open(&self, store: &SharedMedium) -> Result<Leveled<AnyStore>, String> {
+    pub(crate) fn open(&self, store: &SharedMedium) -> Result<Leveled, String> {
         let config = self.pcm();
         let bytes = config.geometry.store_bytes();
         let volatile = store.lock().volatile;
@@ -215,7 +215,7 @@ impl Client {
         Client { rng: SmallRng::seed_from_u64(seed), words: bytes / 8, history: History::new(bytes / 8) }
     }
 
-    fn request(&mut self, d: &mut Leveled<AnyStore>, sink: &mut Sink) -> Result<(), String> {
+    fn request(&mut self, d: &mut Leveled, sink: &mut Sink) -> Result<(), String> {
         let mut after = sink.start();
         let parts = [0, 1].map(|_| {
             // Two thirds of the writes go to a small range. One part in four is a refresh.
