@@ -159,10 +159,10 @@ impl Runner {
         }
         let before = self.snapshot();
         // A stack of one layer has no requests between layers.
-        if before.visible.layers.len() > 1 {
-            if let Some(usage) = self.sink.usage_mut() {
-                usage.enable_links(&self.hardware);
-            }
+        if before.visible.layers.len() > 1
+            && let Some(usage) = self.sink.usage_mut()
+        {
+            usage.enable_links(&self.hardware);
         }
         if let Some(log) = &mut log {
             log.begin_run(&self.stack.name, &workload.identity().name, now);

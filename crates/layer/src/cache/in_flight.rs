@@ -11,7 +11,7 @@ pub(super) const EVICT: u8 = 4;
 pub(super) const DAMAGED: u8 = 8;
 
 /// Blocks in flight.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct InFlight {
     pub(super) blocks: Vec<Victim>,
     /// Completion of the writes to the disk.
@@ -20,12 +20,6 @@ pub(super) struct InFlight {
     pub(super) flush: bool,
     /// Number of blocks in the directory that leave when their writeback completes.
     pub(super) evicting: u32,
-}
-
-impl Default for InFlight {
-    fn default() -> InFlight {
-        InFlight { blocks: Vec::new(), written: None, flush: false, evicting: 0 }
-    }
 }
 
 impl InFlight {

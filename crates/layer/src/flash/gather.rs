@@ -29,7 +29,7 @@ impl GatheredPage {
 }
 
 /// Pages of a unit that wait for a program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Gather {
     pages: Vec<GatheredPage>,
     /// Contents of the pages, a page each. Empty if the store holds no bytes.
@@ -40,12 +40,6 @@ pub(super) struct Gather {
     pub(super) drained: Vec<GcVictim>,
     /// Placement handle of the pages.
     handle: u8,
-}
-
-impl Default for Gather {
-    fn default() -> Gather {
-        Gather { pages: Vec::new(), bytes: Vec::new(), read: Tok::default(), drained: Vec::new(), handle: 0 }
-    }
 }
 
 impl Gather {

@@ -29,7 +29,7 @@ pub enum SlcFull {
 }
 
 /// Cache of a unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct SlcCache {
     pub(super) free: VecDeque<u32>,
     /// Full blocks, and those in which a program failed; the first one is folded next.
@@ -38,12 +38,6 @@ pub(super) struct SlcCache {
     pub(super) victim: Option<GcVictim>,
     /// Folded blocks that are erased after the next flush.
     pub(super) awaiting_flush: Vec<GcVictim>,
-}
-
-impl Default for SlcCache {
-    fn default() -> SlcCache {
-        SlcCache { free: VecDeque::new(), full: VecDeque::new(), victim: None, awaiting_flush: Vec::new() }
-    }
 }
 
 impl SlcCache {

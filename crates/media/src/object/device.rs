@@ -20,7 +20,7 @@ const NO_SLOT: u32 = u32::MAX;
 /// Objects of a device.
 #[derive(Debug)]
 enum Objects {
-    Slots(Slots),
+    Slots(Box<Slots>),
     Remote(Box<dyn RemoteObjects>),
 }
 
@@ -56,7 +56,7 @@ impl ObjectMedium {
     ) -> std::result::Result<Self, String> {
         config.check().map_err(|e| e.to_string())?;
         let objects = match backing {
-            ObjectBacking::Flat(store) => Objects::Slots(Slots::open(&config, store)?),
+            ObjectBacking::Flat(store) => Objects::Slots(Box::new(Slots::open(&config, store)?)),
             ObjectBacking::Remote(remote) => Objects::Remote(remote),
         };
         let first_unit = hw.add(Device {

@@ -3,7 +3,7 @@
 use super::{AnyStore, CustomStore, Store};
 use frit_core::{BlockingMedium, Result};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle of a store for tests: media get the store by reference, the bytes outlive them, and a test
 /// changes and examines the store between accesses. An access by two media at a time is no error.
@@ -18,12 +18,8 @@ impl<S> LentStore<S> {
     }
 
     /// Access to the store itself. Media must not be used before the end of the access.
-    ///
-    /// # Panics
-    /// If an access panicked before.
-    #[must_use]
     pub fn get(&self) -> MutexGuard<'_, S> {
-        self.0.lock().unwrap()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
