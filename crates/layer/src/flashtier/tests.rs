@@ -52,8 +52,9 @@ fn stores() -> (LentStore<MemoryStore>, LentStore<MemoryStore>) {
 }
 
 impl Layer {
-    /// Asserts that the manager knows the dirty blocks.
+    /// Asserts that the manager knows the dirty blocks, and audits the device.
     fn audit(&self) {
+        self.ssc.audit();
         let mut dirty = Vec::new();
         CacheDevice::exists(&self.ssc, 0..self.blocks, &mut |block, state| {
             if state == BlockState::Dirty {

@@ -51,7 +51,7 @@ pub(super) struct OpenBlock {
 pub(super) struct Unit {
     pub(super) free: Vec<u32>,
     pub(super) open: Option<OpenBlock>,
-    /// Block to which parts of checkpoints are appended.
+    /// Block to which parts of checkpoints are appended: one of [`super::checkpoint::Checkpoint::blocks`].
     pub(super) checkpoint: Option<u32>,
     /// Blocks without data, each with the sequence number of the change that states so.
     pub(super) emptied: Vec<(u32, u64)>,

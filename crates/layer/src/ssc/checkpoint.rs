@@ -118,6 +118,10 @@ impl Ssc {
             if needed || self.open_checkpoint_block(self.unit_of(row.block)) == Some(row.block) {
                 kept.push(row);
             } else {
+                // The newest checkpoint may have no part on this unit. The erased block is not full any more,
+                // and would take parts of the next one beside the data that is written to it.
+                let unit = to_usize(self.unit_of(row.block));
+                self.units[unit].checkpoint = self.units[unit].checkpoint.filter(|&block| block != row.block);
                 self.erase(sink, row.block, after)?;
             }
         }

@@ -10,7 +10,7 @@
 //! synced before it is written, and with two copies of metadata a flush states in the log what is synced:
 //! such data is never missing, but damaged.
 
-use super::blocks::{BlockUse, OpenBlock};
+use super::blocks::{BlockUse, EraseBlock, OpenBlock};
 use super::checkpoint::{Checkpoint, CheckpointBlock};
 use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
@@ -209,7 +209,10 @@ impl Ssc {
     fn checkpoint_of(&self, scan: &Scan, source: &Source) -> Checkpoint {
         let found = scan.checkpoints.get(&source.checkpoint);
         let blocks = found.into_iter().flat_map(|found| found.blocks.iter().copied());
-        let blocks = blocks.filter(|&b| self.blocks[to_usize(b)].state != BlockUse::Bad);
+        // A block with data is not erased with the checkpoint: an earlier version of the program could append
+        // parts to it.
+        let holds_parts_only = |row: &EraseBlock| row.state != BlockUse::Bad && row.valid == 0;
+        let blocks = blocks.filter(|&b| holds_parts_only(&self.blocks[to_usize(b)]));
         let number = scan.checkpoints.keys().next_back().copied().unwrap_or(0);
         Checkpoint {
             // Parts of an interrupted one must not complete a later one.

@@ -250,6 +250,7 @@ fn run(durability: SscDurability, actions: &[Action]) {
             }
             other => model.apply(&mut layer, other),
         }
+        layer.ssc.audit();
     }
     model.compare(&mut layer);
     let mut findings = Vec::new();

@@ -55,7 +55,11 @@ fn geometry(config: &SscConfig) -> NandGeometry {
 }
 
 fn on(config: SscConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ssc {
-    let nand = Nand::new(nand_config(geometry(&config), faults), store, &mut Hardware::new()).unwrap();
+    on_nand(geometry(&config), config, store, faults)
+}
+
+fn on_nand(g: NandGeometry, config: SscConfig, store: impl Into<AnyStore>, faults: NandFaults) -> Ssc {
+    let nand = Nand::new(nand_config(g, faults), store, &mut Hardware::new()).unwrap();
     Ssc::new(config, nand).unwrap()
 }
 
@@ -65,10 +69,10 @@ fn device(config: SscConfig, faults: NandFaults) -> Device {
 
 /// Opens the store of a device again, as after a crash of the process.
 fn reopen(mut device: Device, faults: NandFaults, crash: CrashKind) -> (Device, Recovery) {
-    let config = device.config().clone();
+    let (g, config) = (*device.nand.geometry(), device.config().clone());
     let nand = device.nand_mut().devices_mut().next().unwrap();
     let store = std::mem::replace(nand.store_mut(), MemoryStore::new(0).into());
-    let mut next = on(config, store, faults);
+    let mut next = on_nand(g, config, store, faults);
     let recovered = next.recover(&mut Sink::untimed(), crash).unwrap();
     (next, recovered.recovery)
 }
@@ -109,7 +113,7 @@ fn get(device: &mut Device, block: u32) -> Option<u32> {
 
 impl Ssc {
     /// Asserts that all tables derived from the map agree with it.
-    fn audit(&self) {
+    pub(crate) fn audit(&self) {
         let g = *self.nand.geometry();
         let (mut valid, mut dirty) = (vec![0u16; g.blocks() as usize], vec![0u16; g.blocks() as usize]);
         let (mut all_dirty, mut buffered) = (0, 0);
@@ -314,9 +318,12 @@ impl Model {
 }
 
 fn run(config: SscConfig, actions: &[Action], faults: NandFaults) {
+    run_on(device(config, faults), actions, faults);
+}
+
+fn run_on(mut device: Device, actions: &[Action], faults: NandFaults) {
     let sink = &mut Sink::untimed();
-    let exact = config.is_synchronous();
-    let mut device = device(config, faults);
+    let exact = device.config.is_synchronous();
     let mut model = Model { states: HashMap::new() };
     for (n, action) in actions.iter().enumerate() {
         match *action {
@@ -392,6 +399,17 @@ proptest! {
         run(config(512, SscDurability::Deferred), &actions, NandFaults::default());
         let files = SscConfig { over_files: true, flush: SscFlush::Log, ..config(512, SscDurability::Deferred) };
         run(files, &actions, NandFaults::default());
+    }
+
+    /// Pages so small that a checkpoint has one part, or some.
+    #[test]
+    fn checkpoints_of_one_part_and_of_more_keep_everything(actions in actions()) {
+        let g = NandGeometry { page_bytes: 1024, ..GEOMETRY }.with_mapping_unit(512).unwrap();
+        for durability in [SscDurability::Deferred, SscDurability::Synchronous] {
+            let config = SscConfig { checkpoint_log: 0.01, ..config(512, durability) };
+            let (store, faults) = (MemoryStore::new(1 << 20), NandFaults::default());
+            run_on(on_nand(g, config, store, faults), &actions, faults);
+        }
     }
 
     #[test]
@@ -475,6 +493,65 @@ fn a_block_of_checkpoints_is_erased_when_it_is_full() {
                 "{erased} erases for {parts} parts"
             );
         }
+    }
+}
+
+/// A checkpoint with more entries than a part holds has a part on each unit, a smaller one has none on the
+/// second unit, whose full block is then erased.
+#[test]
+fn a_block_of_checkpoints_that_was_erased_takes_no_parts() {
+    let faults = NandFaults::default();
+    for checkpoints in 1..=8 {
+        let mut device = device(config(512, SscDurability::Deferred), faults);
+        let sink = &mut Sink::untimed();
+        for n in 0..200 {
+            put(&mut device, n, &[n], false).unwrap();
+        }
+        // The evictions are changes, and take no pages.
+        for n in 0..checkpoints {
+            device.evict(sink, n..n + 1, Tok::DONE).unwrap();
+            device.flush(sink, Tok::DONE).unwrap();
+        }
+        device.evict(sink, 0..100, Tok::DONE).unwrap();
+        device.flush(sink, Tok::DONE).unwrap();
+        device.audit();
+        for n in 1000..1400 {
+            put(&mut device, n, &[n], n < 1100).unwrap();
+            device.flush(sink, Tok::DONE).unwrap();
+        }
+        device.audit();
+        for _ in 0..3 {
+            device.halt(sink, Tok::DONE).unwrap();
+            let recovery;
+            (device, recovery) = reopen(device, faults, CrashKind::Process);
+            assert!(recovery.clean && recovery.losses() == 0, "{recovery:?}");
+            for n in 1000..1100 {
+                assert_eq!(get(&mut device, n), Some(n));
+            }
+        }
+    }
+}
+
+/// Earlier versions of the program appended parts of checkpoints to blocks with data.
+#[test]
+fn a_block_of_data_with_a_part_of_a_checkpoint_is_not_erased_with_the_checkpoint() {
+    let faults = NandFaults::default();
+    let mut device = device(config(0, SscDurability::Synchronous), faults);
+    let sink = &mut Sink::untimed();
+    // One on each unit.
+    put(&mut device, 7, &[1], true).unwrap();
+    put(&mut device, 8, &[2], true).unwrap();
+    for unit in &mut device.units {
+        unit.checkpoint = unit.open.map(|open| open.block);
+    }
+    device.halt(sink, Tok::DONE).unwrap();
+    for _ in 0..3 {
+        let (next, recovery) = reopen(device, faults, CrashKind::Process);
+        device = next;
+        device.audit();
+        assert_eq!(recovery.losses(), 0, "{recovery:?}");
+        assert_eq!([7, 8].map(|n| get(&mut device, n)), [Some(1), Some(2)]);
+        device.halt(sink, Tok::DONE).unwrap();
     }
 }
 
