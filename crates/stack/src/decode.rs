@@ -4,7 +4,11 @@ use crate::error::Problem;
 use crate::tree::{Entry, Table};
 pub(crate) use frit_core::text::nearest;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
-use serde_path_to_error::Segment;
+use serde_path_to_error::{Segment, Track};
+
+/// What a configuration is decoded from: its code is compiled for this type only, and not again for each
+/// source of values.
+type AnyDeserializer<'a> = dyn erased_serde::Deserializer<'a> + 'a;
 
 /// Returns the keys of a configuration, as serde knows them.
 pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
@@ -30,19 +34,51 @@ pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
     }
     let mut keys: &'static [&'static str] = &[];
     // The deserializer fails by design, after it has recorded the keys.
-    drop(T::deserialize(Fields(&mut keys)));
+    let mut fields = <AnyDeserializer<'_>>::erase(Fields(&mut keys));
+    drop(T::deserialize(&mut fields as &mut AnyDeserializer<'_>));
     keys
 }
 
 /// Decodes the keys of a table that belong to `T`. The table was decoded without errors before.
 pub(crate) fn decode_checked<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
-    let known = keys_of::<T>();
-    let known_values: toml::Table = table
-        .iter()
-        .filter(|(k, _)| known.contains(&k.as_str()))
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
-    T::deserialize(known_values).ok()
+    decode_values(only(keys_of::<T>(), table)).ok()
+}
+
+/// Returns the entries of a table whose keys are known.
+fn only(known: &[&str], table: &toml::Table) -> toml::Table {
+    let known = table.iter().filter(|(k, _)| known.contains(&k.as_str()));
+    known.map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// Returns the entries of a table of a file whose keys are known.
+fn values_of(known: &[&str], table: &Table) -> toml::Table {
+    let known = table.entries.iter().filter(|e| known.contains(&e.key.as_str()));
+    known.map(|e| (e.key.clone(), e.value.to_toml())).collect()
+}
+
+/// Decodes values. An error has the key of the value at fault, and a message.
+fn decode_values<T: DeserializeOwned>(values: toml::Table) -> Result<T, (Option<String>, String)> {
+    let mut decoded = None;
+    decode_tracked(values, &mut |deserializer| {
+        decoded = Some(T::deserialize(deserializer)?);
+        Ok(())
+    })?;
+    decoded.ok_or((None, String::new()))
+}
+
+fn decode_tracked(
+    values: toml::Table,
+    decode: &mut dyn FnMut(&mut AnyDeserializer<'_>) -> Result<(), erased_serde::Error>,
+) -> Result<(), (Option<String>, String)> {
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(toml::Value::Table(values), &mut track);
+    let Err(error) = decode(&mut <AnyDeserializer<'_>>::erase(tracked)) else { return Ok(()) };
+    let key = track.path().iter().find_map(|s| match s {
+        Segment::Map { key } => Some(key.clone()),
+        _ => None,
+    });
+    // The text of an error of TOML ends with a line about its place.
+    Err((key, error.to_string().lines().next().unwrap_or_default().to_owned()))
 }
 
 /// Returns "did you mean …" if a known word is similar, else a list of the known words.
@@ -69,24 +105,14 @@ pub(crate) fn decode<T: DeserializeOwned>(
     known: &[&str],
     problems: &mut Vec<Problem>,
 ) -> Option<T> {
-    let mut map: toml::Table = table
-        .entries
-        .iter()
-        .filter(|e| known.contains(&e.key.as_str()))
-        .map(|e| (e.key.clone(), e.value.to_toml()))
-        .collect();
+    let mut map = values_of(known, table);
     let before = problems.len();
     // serde stops at the first error. Each round removes the value at fault, so the loop ends.
     loop {
-        let err = match serde_path_to_error::deserialize::<_, T>(toml::Value::Table(map.clone())) {
-            Ok(t) => return (problems.len() == before).then_some(t),
-            Err(e) => e,
+        let (key, why) = match decode_values(map.clone()) {
+            Ok(decoded) => return (problems.len() == before).then_some(decoded),
+            Err(error) => error,
         };
-        let key = err.path().iter().find_map(|s| match s {
-            Segment::Map { key } => Some(key.clone()),
-            _ => None,
-        });
-        let why = err.inner().message().to_owned();
         let entry = key.as_deref().and_then(|k| table.get(k));
         problems.push(wrong_value(path, table, entry, &why));
         match key {

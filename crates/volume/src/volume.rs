@@ -15,12 +15,12 @@ use frit_stack::Stack;
 use frit_stack::record::RecordPort;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Maximum number of bytes in one request to the layer: such requests have 32-bit lengths.
 const REQUEST_BYTES: usize = 64 << 20;
 /// Source of zeros for writes.
-static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; 1 << 20]);
 
 /// An open volume. If it is dropped without [`Volume::close`], it stays dirty, and the next opening
 /// recovers it.

@@ -11,6 +11,7 @@ use frit_isp::ForegroundGuard;
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::ops::Range;
+use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ const BOUNCE_KEPT: usize = 1 << 20;
 const DATA_SLICE: u64 = 1 << 20;
 
 /// Source of zeros for deferred writes of zeros.
-static ZEROS: [u8; DATA_SLICE as usize] = [0; DATA_SLICE as usize];
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; DATA_SLICE as usize]);
 
 /// Maximum time to wait on a condition variable before its condition is checked again.
 const WAIT_MAX: Duration = Duration::from_millis(20);
