@@ -42,7 +42,7 @@ impl RegionSet {
     }
 }
 
-/// State of all regions. `T` is the token of a sink.
+/// State of all regions.
 #[derive(Debug)]
 pub(super) struct Regions {
     /// Regions that are marked in the bitmaps.

@@ -24,8 +24,8 @@ use frit_media::Pcm;
 use frit_wear::{Leveled, WearKeys};
 use std::sync::Arc;
 
-/// A disk with a write cache in PCM. `S` is the sink that the layer works with, `P` the store of the
-/// PCM, and `D` the disk: a medium, or a layer. Both hold bytes, or neither does.
+/// A disk with a write cache in PCM. `D` is the disk: a medium, or a layer. Both hold bytes, or neither
+/// does.
 pub struct Cache<D: ?Sized> {
     pub(super) config: CacheConfig,
     pub(super) space: CachePcm,

@@ -276,7 +276,7 @@ pub(super) struct Unit {
     pub(super) erased: Tok,
 }
 
-/// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
+/// NAND devices with their free pools, reverse map and garbage collection.
 #[derive(Debug)]
 pub struct Flash {
     pub(super) nand: NandArray,

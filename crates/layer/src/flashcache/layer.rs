@@ -18,7 +18,7 @@ use frit_core::{
 };
 use std::sync::Arc;
 
-/// A disk behind an SSD. `S` is the sink that the layer works with, `C` the SSD, and `D` the disk.
+/// A disk behind an SSD. `C` is the SSD, and `D` the disk.
 ///
 /// The epoch orders metadata and data on an SSD that is durable at a flush only: an entry that states
 /// a dirty block counts after a crash if its epoch was committed, by a header that is written after

@@ -16,8 +16,7 @@ use frit_core::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A disk behind a solid-state cache. `S` is the sink that the layer works with, `C` the device, and `D`
-/// the disk: a medium, or a layer.
+/// A disk behind a solid-state cache. `C` is the device, and `D` the disk: a medium, or a layer.
 pub struct Flashtier<C, D: ?Sized> {
     pub(super) config: FlashtierConfig,
     pub(super) ssc: C,

@@ -27,8 +27,7 @@ const SHARE_SLACK: u32 = 32;
 const PREFETCH_PAGES: u64 = 4;
 const PREFETCH_BATCH: usize = 64;
 
-/// A page-mapped flash translation layer. `T` is the token of the sinks; `N` stores the bytes of
-/// NAND.
+/// A page-mapped flash translation layer.
 #[derive(Debug)]
 pub struct Ftl {
     pub(super) config: FtlConfig,

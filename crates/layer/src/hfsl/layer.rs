@@ -42,8 +42,7 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
     }
 }
 
-/// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
-/// (either both hold bytes or neither does).
+/// The HFSL layer. NAND and PCM both hold bytes, or neither does.
 #[derive(Debug)]
 pub struct Hfsl {
     pub(crate) config: HfslConfig,

@@ -23,8 +23,7 @@ const WAITING_SHARE: u32 = 32;
 /// Virtual pages of blocks that may wait at least, and also fit into the space beyond.
 const WAITING_UNITS: u32 = 2;
 
-/// A block volume over a nameless-write device. `S` is the sink that the layer works with, `D` the
-/// device.
+/// A block volume over a nameless-write device `D`.
 pub struct Nameless<D> {
     pub(super) config: NamelessConfig,
     pub(super) device: D,

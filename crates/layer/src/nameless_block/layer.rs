@@ -11,8 +11,7 @@ use frit_core::{
 };
 use std::marker::PhantomData;
 
-/// A nameless-write device without a volume. `S` is the sink that the layer works with, and `D` the
-/// device.
+/// A nameless-write device `D` without a volume.
 pub struct NamelessBlock<D> {
     pub(super) config: NamelessBlockConfig,
     pub(super) device: D,

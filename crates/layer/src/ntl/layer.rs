@@ -20,8 +20,7 @@ use frit_core::{
 };
 use frit_media::Pcm;
 
-/// An SSD of byte-addressable memory with address mapping. `T` is the token of the sinks that the
-/// layer works with; `P` is the store.
+/// An SSD of byte-addressable memory with address mapping.
 #[derive(Debug)]
 pub struct Ntl {
     pub(super) config: NtlConfig,

@@ -14,7 +14,7 @@ use frit_core::{BlockId, Error, Ppn, Result, Sink, Tok};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, NandArray};
 
-/// A solid-state cache over NAND. `T` is the token of the sinks; `N` stores the bytes of NAND.
+/// A solid-state cache over NAND.
 #[derive(Debug)]
 pub struct Ssc {
     pub(super) config: SscConfig,

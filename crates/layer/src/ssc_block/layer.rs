@@ -12,7 +12,7 @@ use frit_core::{
     Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, Tok, WriteData,
 };
 
-/// A solid-state cache without a manager. `S` is the sink that the layer works with, and `C` the device.
+/// A solid-state cache `C` without a manager.
 pub struct SscBlock<C> {
     pub(super) config: SscBlockConfig,
     pub(super) ssc: C,

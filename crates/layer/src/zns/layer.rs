@@ -19,7 +19,7 @@ use frit_core::{
 use frit_media::{NandArray, Spare};
 use std::collections::{BTreeSet, VecDeque};
 
-/// A zoned device. `T` is the token of the sinks; `N` stores the bytes of NAND.
+/// A zoned device.
 #[derive(Debug)]
 pub struct Zns {
     pub(super) config: ZnsConfig,

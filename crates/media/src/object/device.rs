@@ -24,7 +24,7 @@ enum Objects {
     Remote(Box<dyn RemoteObjects>),
 }
 
-/// An object store. `T` is the token of the sink that its commands go to.
+/// An object store.
 #[derive(Debug)]
 pub struct ObjectMedium {
     config: ObjectConfig,

@@ -74,8 +74,7 @@ impl DeviceBlocks {
     }
 }
 
-/// A nameless-write device: NAND, and the FTL of the host. `T` is the token of the sinks; `N` stores the
-/// bytes of NAND.
+/// A nameless-write device: NAND, and the FTL of the host.
 #[derive(Debug)]
 pub struct HostFtl {
     flash: Flash,
