@@ -87,7 +87,8 @@ results: build ## the output of frit reproduce in the pages of docs/results; PAG
 unit:
 	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'
 	scripts/build_times.py gate -- $(CARGO) test --workspace --locked --no-run
-	$(CARGO) test --workspace --locked
+# All programs, so that one run names all failures.
+	$(CARGO) test --workspace --locked --no-fail-fast
 # The whole workspace again, because with -p dependencies have other features and are built once more.
 	$(CARGO) test --workspace --locked --features frit-fs/shuttle,frit-direct/shuttle --test schedules
 # The transports again, with requests through io_uring.

@@ -6,12 +6,6 @@ use frit_core::convert::to_usize;
 /// Zeros for parts of pages and blocks that are discarded.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Returns zeros as a payload, at most 64 KiB. A medium without bytes takes only their length.
-#[inline]
-pub(crate) fn zeros(len: u32) -> WriteData<'static> {
-    zeros_on(true, len)
-}
-
 /// Returns the contents of a buffer as a payload; only the length `len` if the buffer is empty, because
 /// the media hold no bytes.
 pub(crate) fn buffered(buffer: &[u8], len: u32) -> WriteData<'_> {

@@ -7,7 +7,7 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::numbers::Lbn;
-use crate::payload::zeros;
+use crate::payload::zeros_on;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use frit_core::convert::bounded_u32;
@@ -42,7 +42,7 @@ impl<D: BlockDevice + ?Sized> Cache<D> {
         if bytes == 0 {
             return Ok(());
         }
-        self.write_range(sink, at, zeros(bounded_u32(bytes)))
+        self.write_range(sink, at, zeros_on(self.stores_bytes(), bounded_u32(bytes)))
     }
 
     /// Zeros blocks on the disk and removes them from the cache.
@@ -96,7 +96,7 @@ impl<D: BlockDevice + ?Sized> Cache<D> {
     fn zero_cached(&mut self, sink: &mut Sink, at: u64, bytes: u64) -> Result<()> {
         for span in spans(at, bounded_u32(bytes)) {
             let access = self.access(span.lbn, true);
-            self.write_cached(sink, span, zeros(span.bytes()), &access)?;
+            self.write_cached(sink, span, zeros_on(self.stores_bytes(), span.bytes()), &access)?;
         }
         self.commit(sink)
     }

@@ -10,7 +10,7 @@ use super::meta::encode_discards;
 use super::page_map::PageEntry;
 use crate::flash::NandStream;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
-use crate::payload::zeros;
+use crate::payload::zeros_on;
 use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::convert::count_u32;
@@ -30,7 +30,7 @@ impl Ftl {
             if len == page {
                 self.unmap(lpn);
             } else if self.map.get(lpn).is_written() || self.map.lost().contains_key(&lpn.0) {
-                self.write_range(sink, byte, zeros(len as u32), Hints::NONE)?;
+                self.write_range(sink, byte, zeros_on(self.stores_bytes(), len as u32), Hints::NONE)?;
             }
             byte += len;
         }

@@ -16,7 +16,7 @@ use super::to_nand::overlay;
 use super::to_pcm::no_pcm;
 use crate::flash::NandStream;
 use crate::flash::alloc::PageWrite;
-use crate::payload::zeros;
+use crate::payload::zeros_on;
 use crate::planted::HfslBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::planted::is_planted;
@@ -319,7 +319,12 @@ impl Hfsl {
             if whole || !(first..=last).any(|lpn| self.is_mapped(Lpn(lpn as u32))) {
                 self.unmap_group(sink, first as u32, (last - first + 1) as u32)?;
             } else {
-                self.write_range(sink, byte, zeros(len as u32), frit_core::Hints::NONE)?;
+                self.write_range(
+                    sink,
+                    byte,
+                    zeros_on(self.stores_bytes(), len as u32),
+                    frit_core::Hints::NONE,
+                )?;
             }
             byte += len;
         }

@@ -13,7 +13,7 @@ use super::redo::RedoRing;
 use super::route::HostRequest;
 use super::stats::HfslStats;
 use crate::flash::Flash;
-use crate::payload::zeros;
+use crate::payload::zeros_on;
 use crate::planted::HfslBug;
 use crate::spans::{page_spans, split};
 use frit_core::bounds::check_bytes;
@@ -318,7 +318,7 @@ impl BlockLayer for Hfsl {
             if len == page || !self.is_mapped(lpn) {
                 self.unmap(sink, lpn).map_err(|e| self.refuse_after(e))?;
             } else {
-                self.write_range(sink, byte, zeros(len as u32), Hints::NONE)?;
+                self.write_range(sink, byte, zeros_on(self.stores_bytes(), len as u32), Hints::NONE)?;
             }
             byte += len;
         }

@@ -1,7 +1,7 @@
 //! Discards: pages that read as zeros afterwards.
 
 use super::layer::Ntl;
-use crate::payload::zeros;
+use crate::payload::zeros_on;
 use crate::planted::NtlBug;
 use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::Lpn;
@@ -43,7 +43,7 @@ impl Ntl {
         let spans = page_spans_by_shift(at, bounded_u32(bytes), shift);
         let parts: Vec<PageSpan> = spans.filter(|s| self.live.has(s.lpn)).collect();
         for span in parts {
-            self.write_part(sink, span, zeros(span.len))?;
+            self.write_part(sink, span, zeros_on(self.stores_bytes(), span.len))?;
         }
         Ok(())
     }
