@@ -324,31 +324,18 @@ impl Pool {
 mod tests {
     use super::*;
 
-    struct Endless;
+    /// A job whose steps are all the same.
+    struct Same(Step, StepTime);
 
-    impl Steps for Endless {
+    impl Steps for Same {
         fn step(&self) -> Step {
-            Step::Worked
+            self.0
         }
 
         fn cancel(&self) {}
 
         fn step_time(&self) -> StepTime {
-            StepTime::Endless
-        }
-    }
-
-    struct Short;
-
-    impl Steps for Short {
-        fn step(&self) -> Step {
-            Step::Finished
-        }
-
-        fn cancel(&self) {}
-
-        fn step_time(&self) -> StepTime {
-            StepTime::Short
+            self.1
         }
     }
 
@@ -361,7 +348,7 @@ mod tests {
             state.handles = (0..2).map(|_| std::thread::spawn(|| ())).collect();
             state.begun = vec![stuck; 2];
         }
-        pool.add(User(0), Arc::new(Short)).unwrap();
+        pool.add(User(0), Arc::new(Same(Step::Finished, StepTime::Short))).unwrap();
         assert_eq!(pool.state.lock().handles.len(), 3);
         let end = Instant::now() + Duration::from_secs(60);
         while !pool.state.lock().jobs.is_empty() {
@@ -376,7 +363,8 @@ mod tests {
         let (turns, now, threads) = (Turns::new(1), Instant::now(), Threads::new(1, 0));
         let mut jobs = Queue::new(&turns);
         let most = (1 + SPARE_THREADS - SPARE_BESIDE_ENDLESS) as u32;
-        (0..=most).for_each(|user| jobs.add(User(user), Arc::new(Endless), now));
+        (0..=most)
+            .for_each(|user| jobs.add(User(user), Arc::new(Same(Step::Worked, StepTime::Endless)), now));
         let mut state = State { jobs, begun: vec![None], handles: Vec::new(), closing: false };
         for taken in 0..=most {
             // The usual thread is idle, and the last one looks for work.

@@ -6,10 +6,11 @@ use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::numbers::{BucketId, CacheSlot};
+use crate::payload::buffered;
 use crate::planted::CacheBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, Sink, Tok, WriteData};
+use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, Sink, Tok};
 use frit_media::disk::HAZARD_BYTES;
 
 /// Adjacent blocks that one write carries to the disk.
@@ -165,7 +166,7 @@ impl<D: BlockDevice + ?Sized> Cache<D> {
         leave: bool,
     ) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
-        let data = if self.stores_bytes() { WriteData::Bytes(&self.run) } else { WriteData::Len(run.len) };
+        let data = buffered(&self.run, run.len);
         debug_assert_eq!(data.len(), run.len);
         // The write waits until the blocks are durable in the cache. Otherwise a power loss could
         // leave parts of a request on the disk that was never acknowledged.

@@ -3,6 +3,7 @@
 
 use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use super::{BlockUse, GcPolicy};
+use crate::payload::buffered;
 use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
@@ -160,10 +161,8 @@ impl Flash {
         };
         let start = sink.start();
         let done = self.nand.read_expected(sink, from, 0, into, expect, Cause::Gc, start).and_then(|read| {
-            let data =
-                if self.stores_bytes() { WriteData::Bytes(&page) } else { WriteData::Len(g.page_bytes) };
             let after = sink.join(after, read);
-            self.nand.program(sink, to, data, spare, Cause::Gc, after)
+            self.nand.program(sink, to, buffered(&page, g.page_bytes), spare, Cause::Gc, after)
         });
         self.scratch = page;
         done.map(|done| (to, done))

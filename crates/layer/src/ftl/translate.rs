@@ -10,10 +10,11 @@ use super::meta::PageSet;
 use super::page_map::PageEntry;
 use crate::flash::NandStream;
 use crate::flash::gather::UnitWrite;
+use crate::payload::buffered;
 use crate::planted::FtlBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, Tok, WriteData};
+use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, Tok};
 use frit_media::Transfer;
 use std::collections::BTreeSet;
 
@@ -201,8 +202,7 @@ impl Ftl {
             }
             bytes.resize(size, 0);
         }
-        let data =
-            if self.stores_bytes() { WriteData::Bytes(&bytes) } else { WriteData::Len(self.page_bytes) };
+        let data = buffered(&bytes, self.page_bytes);
         let after = read.unwrap_or_default();
         let (lpns, stream) = ([lpn.0], NandStream::Cold);
         let write = UnitWrite {

@@ -11,6 +11,7 @@ use super::pcm::{Desc, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
+use crate::payload::buffered;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use crate::tokens::JoinedToken;
@@ -354,12 +355,7 @@ impl PcmSpace {
         }
         overlay(&mut whole, part.offset, data);
         self.record_sum(lpn, part.sub, slot, &whole);
-        let bytes = if self.stores_bytes() {
-            WriteData::Bytes(&whole)
-        } else {
-            WriteData::Len(self.layout.sub_bytes)
-        };
-        self.medium.write(sink, at, bytes, Cause::Host, after)
+        self.medium.write(sink, at, buffered(&whole, self.layout.sub_bytes), Cause::Host, after)
     }
 
     /// Overwrites part of a sub-page, rounded to the addressing granularity.
@@ -388,8 +384,7 @@ impl PcmSpace {
             if self.stores_bytes() { ReadTarget::Bytes(&mut around) } else { ReadTarget::Len(to - from) };
         let read = self.medium.read(sink, base + u64::from(from), into, Cause::Merge, start)?;
         overlay(&mut around, part.offset - from, data);
-        let bytes = if self.stores_bytes() { WriteData::Bytes(&around) } else { WriteData::Len(to - from) };
-        self.medium.write(sink, base + u64::from(from), bytes, Cause::Host, read)
+        self.medium.write(sink, base + u64::from(from), buffered(&around, to - from), Cause::Host, read)
     }
 
     /// Writes a descriptor to PCM.

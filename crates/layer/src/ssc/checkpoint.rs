@@ -15,10 +15,11 @@ use super::blocks::{BlockUse, straddles};
 use super::layer::Ssc;
 use super::map::BlockMap;
 use super::records::{CheckpointPart, MetaKind};
+use crate::payload::buffered;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Result, Sink, Tok, WriteData};
+use frit_core::{BlockId, Cause, Error, Result, Sink, Tok};
 use frit_media::{Spare, Transfer};
 
 /// State of the checkpoints.
@@ -174,11 +175,7 @@ impl Ssc {
             bytes.fill(0);
             part.encode(&mut bytes);
         }
-        let data = if self.stores_bytes() {
-            WriteData::Bytes(&bytes)
-        } else {
-            WriteData::Len(self.sizes.unit_bytes())
-        };
+        let data = buffered(&bytes, self.sizes.unit_bytes());
         let written = loop {
             let block = match self.checkpoint_block(sink, unit, part.number) {
                 Ok(block) => block,

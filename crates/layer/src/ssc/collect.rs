@@ -9,6 +9,7 @@ use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::place::UnitProgram;
 use super::records::Change;
+use crate::payload::buffered;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
@@ -189,7 +190,7 @@ impl Ssc {
         if self.stores_bytes() {
             bytes.resize(to_usize(size), 0);
         }
-        let data = if self.stores_bytes() { WriteData::Bytes(&bytes) } else { WriteData::Len(size) };
+        let data = buffered(&bytes, size);
         let (first, spares, done) =
             self.program_data(sink, unit, &blocks, |_| true, data, Cause::Gc, read)?;
         for (i, &block) in (0..).zip(&blocks) {

@@ -11,10 +11,11 @@
 use super::layer::Ssc;
 use super::place::UnitProgram;
 use super::records::{Change, LogPage, MetaKind, Record};
+use crate::payload::buffered;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Result, Sink, Tok, WriteData};
+use frit_core::{Cause, Error, Result, Sink, Tok};
 use frit_media::Spare;
 use std::collections::VecDeque;
 
@@ -192,11 +193,7 @@ impl Ssc {
         after: Tok,
     ) -> Result<Tok> {
         let scratch = std::mem::take(&mut self.scratch);
-        let data = if self.stores_bytes() {
-            WriteData::Bytes(&scratch)
-        } else {
-            WriteData::Len(self.sizes.unit_bytes())
-        };
+        let data = buffered(&scratch, self.sizes.unit_bytes());
         let spares = vec![Spare { seq: spare.seq << 1, ..spare }; to_usize(self.sizes.unit_pages)];
         let program = UnitProgram { spares: &spares, data, cause: Cause::Meta, after };
         let programmed = self.program_until_done(sink, unit, program);

@@ -4,6 +4,7 @@ use super::config::SscFlush;
 use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::records::Change;
+use crate::payload::buffered;
 use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
@@ -111,8 +112,7 @@ impl Ssc {
         let dirty: Vec<bool> = blocks.iter().map(|&b| b != PAGE_NONE && self.map.get(b).is_dirty()).collect();
         let size = self.sizes.unit_bytes();
         let bytes = if self.stores_bytes() { self.buffer.unit().to_vec() } else { Vec::new() };
-        let data = if self.stores_bytes() { WriteData::Bytes(&bytes) } else { WriteData::Len(size) };
-        let after = self.buffer.read;
+        let (data, after) = (buffered(&bytes, size), self.buffer.read);
         let programmed = self.program_data(sink, unit, &blocks, |i| dirty[i], data, cause, after);
         let (first, spares, done) = match programmed {
             Ok(programmed) => programmed,

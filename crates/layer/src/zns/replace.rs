@@ -3,8 +3,9 @@
 use super::layer::Zns;
 use super::log::{PADDING, expected, zone_spare};
 use super::zone::{NO_BLOCK, ZoneBlock};
+use crate::payload::buffered;
 use frit_core::convert::to_usize;
-use frit_core::{BlockId, Cause, Error, Ppn, ReadTarget, Result, Sink, Tok, WriteData};
+use frit_core::{BlockId, Cause, Error, Ppn, ReadTarget, Result, Sink, Tok};
 use frit_media::{Spare, Transfer};
 
 impl Zns {
@@ -56,11 +57,7 @@ impl Zns {
         let mut bytes = std::mem::take(&mut self.moved);
         let taken = self.take_unit(sink, old, unit, &mut spares, &mut bytes);
         let to = self.nand.geometry().ppn(BlockId(new), unit * pages);
-        let data = if self.stores_bytes() {
-            WriteData::Bytes(&bytes)
-        } else {
-            WriteData::Len(self.sizes.unit_bytes())
-        };
+        let data = buffered(&bytes, self.sizes.unit_bytes());
         let programmed = taken.and_then(|read| {
             self.nand.program_unit(sink, to, data, &spares, Transfer::Pages, Cause::Gc, read)
         });

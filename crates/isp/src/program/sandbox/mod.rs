@@ -63,8 +63,8 @@ impl Programs {
     /// Reads a module, and compiles it unless its compiled form is cached.
     ///
     /// # Errors
-    /// The module cannot be read, or is no program. There is no memory for it. The instruction was cancelled: the module is compiled to
-    /// the end without it.
+    /// The module cannot be read, or is no program. There is no memory for it. The instruction was cancelled: the
+    /// module is compiled to the end without it.
     pub(crate) fn load(
         self: &Arc<Self>,
         control: &Control,

@@ -6,6 +6,7 @@ use super::maps::address_of;
 use super::{DeviceBlocks, HostFtl, VIRTUAL};
 use crate::flash::NandStream;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
+use crate::payload::buffered;
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
@@ -126,7 +127,7 @@ impl HostFtl {
             lpns: &self.lpns,
             unit,
             stream: NandStream::Host,
-            data: payload(self.stores_bytes(), &self.unit, self.unit_pages * self.page_bytes),
+            data: buffered(&self.unit, self.unit_pages * self.page_bytes),
             transfer: Transfer::Pages,
             cause,
             after,
@@ -155,7 +156,7 @@ impl HostFtl {
             lpns: &self.lpns,
             unit,
             stream: NandStream::Gc,
-            data: payload(self.stores_bytes(), &self.unit, self.unit_pages * self.page_bytes),
+            data: buffered(&self.unit, self.unit_pages * self.page_bytes),
             transfer: Transfer::Pages,
             cause: Cause::Meta,
             after,
@@ -179,9 +180,4 @@ impl HostFtl {
             self.unit[bytes.len()..].fill(0);
         }
     }
-}
-
-/// Bytes of a virtual page; only their length if the store holds no bytes.
-fn payload(stores_bytes: bool, unit: &[u8], len: u32) -> WriteData<'_> {
-    if stores_bytes { WriteData::Bytes(unit) } else { WriteData::Len(len) }
 }
