@@ -9,7 +9,7 @@ DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients wasm-target programs build dist demo test lint deny docs results unit golden guide systems test-peers test-s3 objects-live explore damage bench stress trees conform clean
+.PHONY: help toolchain clients wasm-target programs build dist demo test format lint deny pages docs plain results unit golden systems test-peers test-s3 objects-live explore damage bench stress trees conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,14 +61,20 @@ demo: toolchain ## HFSL beside the same flash without PCM: a recording on which 
 	@echo
 	@echo "The same with plots: out/demo.html"
 
-test: toolchain clients wasm-target lint docs unit guide ## everything that must pass
+# `unit` compiles everything for the tests, and lints it in the same pass. `plain` checks the crates once more, without
+# code. `lint` and `docs` are for developers.
+test: toolchain clients wasm-target format pages unit plain ## everything that must pass
 
-lint:
+# clippy-driver is the compiler, with lints. It takes its arguments as cargo-clippy passes them.
+LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+
+format:
 	$(CARGO) fmt --all --check
 	python3 scripts/check_paths.py
+
+lint: format ## formatting, and clippy of everything without warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-# What `make demo` builds.
-	$(CARGO) clippy -p frit-cli --no-default-features --locked -- -D warnings
+	$(CARGO) clippy --workspace --no-default-features --locked -- -D warnings
 
 # Not a part of `make test`: the list of advisories changes without a change of frit.
 deny: toolchain ## licences, advisories and duplicates of dependencies (deny.toml), with cargo-deny and a network
@@ -76,26 +82,28 @@ deny: toolchain ## licences, advisories and duplicates of dependencies (deny.tom
 	  echo "frit needs cargo-deny for this: run 'cargo install --locked cargo-deny'" >&2; exit 1; }
 	$(CARGO) deny check
 
-docs:
+pages:
 	python3 scripts/check_links.py
 	python3 scripts/check_names.py
+
+docs: pages ## the pages, and documentation of the crates without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+# What `make demo` builds: everything without programs in WebAssembly, whose compiler takes long to check.
+plain:
+	RUSTDOCFLAGS="-D warnings" $(LINTED) $(CARGO) doc --workspace --no-deps --no-default-features --locked --quiet
+	$(LINTED) $(CARGO) check --workspace --bins --no-default-features --locked --quiet
 
 results: build ## the output of frit reproduce in the pages of docs/results; PAGES=ntl selects pages; 35 minutes for all
 	scripts/results.py $(PAGES)
 
 unit:
 	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'
-	scripts/build_times.py gate -- $(CARGO) test --workspace --locked --no-run
-# All programs, so that one run names all failures.
-	$(CARGO) test --workspace --locked --no-fail-fast
-# The whole workspace again, because with -p dependencies have other features and are built once more.
-	$(CARGO) test --workspace --locked --features frit-fs/shuttle,frit-direct/shuttle --test schedules
+	$(LINTED) scripts/build_times.py gate -- $(CARGO) test --workspace --locked --all-targets --no-run
+	$(LINTED) scripts/run_tests.py $(CARGO) test --workspace --locked --all-targets
+	$(LINTED) $(CARGO) test --workspace --locked --doc --quiet
 # The transports again, with requests through io_uring.
-	scripts/with_rings.sh $(CARGO) test --workspace --locked --test transports
-
-guide:
-	scripts/extending.sh
+	$(LINTED) scripts/with_rings.sh $(CARGO) test --workspace --locked --test transports
 
 systems: clients build ## suites against foreign systems, before an issue closes; as root, an hour; SUITES="peers s3" selects some
 	CARGO="$(CARGO)" scripts/systems.sh $(SUITES)

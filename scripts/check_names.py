@@ -3,6 +3,9 @@
 
   scripts/check_names.py
 
+A block of Rust code behind the path of a file and a colon must be that file, or lines of it if the block is not
+compiled (`rust,ignore`).
+
 A code span that is a path (`Type::item`, `module::item`) or a name in CamelCase, and a path or the fields of a value
 in a block of Rust code, must name an item of crates/. A member of a type must be in a block of that type, and an item
 of a module in a file of that module. A path of a source file, with or without `crates/`, must exist. Prints file and
@@ -13,6 +16,7 @@ at the first line that closes it at its own indentation.
 import collections
 import re
 import sys
+import textwrap
 
 # A run leaves no files in the tree.
 sys.dont_write_bytecode = True
@@ -27,8 +31,6 @@ EXCEPTIONS = {
     "std": "standard library",
     "u32": "standard library",
     "u64": "standard library",
-    "crates/layer/src/cache/policy/random.rs": "a file that the reader of extending.md writes",
-    "crates/layer/src/flash/gc/d_choices.rs": "a file that the reader of extending.md writes",
 }
 # Members without a text of their own in the sources.
 DERIVED = {"default": "derived"}
@@ -40,6 +42,7 @@ ITEM = re.compile(rf"(?:(?:impl|enum|struct|trait) )?({NAME})(?:<.*>|\(.*\)|\[.*
 CAMEL = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 FILE = re.compile(r"(?:crates/)?([\w-]+/(?:src|tests|benches|examples|hosts|profiles)/[\w./{},*-]*)")
 RUST_BLOCK = re.compile(r"^ *```rust\n(.*?)^ *```", re.S | re.M)
+COPY = re.compile(r"`(crates/[\w/]+\.rs)`:\n\n```rust(,ignore)?\n(.*?)^```", re.S | re.M)
 VALUE = re.compile(rf"\b(?<!struct )(?<!enum )({NAME}) \{{ ([^{{}}\n]*)\}}")
 NOT_CODE = re.compile(r'//[^\n]*|b?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'', re.S)
 DEFINED = re.compile(rf"\b(?:struct|enum|trait|type|mod|union|fn|const|static|macro_rules!) +(?!fn\b|unsafe\b)({NAME})")
@@ -133,6 +136,18 @@ def names(text):
                 yield text.count("\n", 0, block.start(1) + value.start()) + 1, f"{value[1]}::{field}"
 
 
+def copy_problems(text):
+    """Yields line and reason of each block that differs from the file that is named before it."""
+    for block in COPY.finditer(text):
+        line = text.count("\n", 0, block.start()) + 1
+        if not (ROOT / block[1]).exists():
+            yield line, f"{block[1]}: there is no such file"
+            continue
+        file = (ROOT / block[1]).read_text()
+        if file != block[3] if not block[2] else textwrap.indent(block[3], "    ") not in file:
+            yield line, f"{block[1]} is not as the page shows it"
+
+
 def main():
     sources, missing, count = Sources(), set(), 0
     pages = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -141,6 +156,7 @@ def main():
             count += 1
             if reason := file_problem(path) if "/" in path else sources.problem(path):
                 missing.add((page.relative_to(ROOT), line, reason))
+        missing.update((page.relative_to(ROOT), line, reason) for line, reason in copy_problems(page.read_text()))
     for page, line, reason in sorted(missing):
         print(f"{page}:{line}: {reason}")
     if missing:

@@ -53,7 +53,7 @@ for ((round = 0; round < rounds; round++)); do
   if [ -n "$minutes" ] && [ "$SECONDS" -ge $((minutes * 60)) ] && [ "$round" -gt 0 ]; then break; fi
   now=$((seed + round))
   if ! $fixed; then
-    export PROPTEST_RNG_SEED=$now SHUTTLE_RANDOM_SEED=$now SEED=$now IMAGES=all SCRIBBLE_SECONDS=60
+    export PROPTEST_RNG_SEED=$now SHUTTLE_RANDOM_SEED=$now SEED=$now LONG=1 SCRIBBLE_SECONDS=60
   fi
   log=out/explore/$now.log
   echo "round $((round + 1)): seed $now"

@@ -7,6 +7,7 @@
 
 #[path = "../src/preload/position.rs"]
 #[allow(dead_code, unreachable_pub)]
+#[allow(clippy::default_constructed_unit_structs, reason = "the struct of the library has fields")]
 mod position;
 
 /// The process and the kernel of one execution.

@@ -127,7 +127,7 @@ fn reads_of_a_recording_are_on_the_line_of_the_model() {
         return;
     }
     let args =
-        ["calibrate", "tlc-pages-2018", RECORDING, "--limit", "6000", "--evaluations", "1200", "--json"];
+        ["calibrate", "tlc-pages-2018", RECORDING, "--limit", "3000", "--evaluations", "500", "--json"];
     let fit = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(fit.path(), stdout(&args)).unwrap();
     let trace = decompressed(RECORDING);
@@ -136,7 +136,7 @@ fn reads_of_a_recording_are_on_the_line_of_the_model() {
             .args(["-B", "scripts/models/service_times.py"])
             .arg(trace.path())
             .arg(fit.path())
-            .args(["--limit", "6000", "--tolerance", "0.1"]),
+            .args(["--limit", "3000", "--tolerance", "0.1"]),
     );
     assert!(told.ends_with("0 differ\n") && !told.contains("\n0 sizes"), "{told}");
 }

@@ -10,6 +10,11 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 /// Time limit of a program, in seconds.
 const BOUND: &str = "120";
 
+/// Returns the first value, or the second one if `LONG` is set, as in `make explore`.
+pub(crate) fn short_or_long<V>(short: V, long: V) -> V {
+    if std::env::var_os("LONG").is_some() { long } else { short }
+}
+
 pub(crate) fn run(program: &str, args: &[&str]) -> Output {
     Command::new("timeout").args(["-k", "5", BOUND, program]).args(args).output().unwrap()
 }
@@ -189,7 +194,7 @@ fn calls_that_fail_threads_and_handlers_are_as_on_any_file_system() {
     let program = compiled(&p, "doubt");
     good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap()]));
     good(&run(&program, &[p.path("plain").to_str().unwrap()]));
-    for _ in 0..3 {
+    for _ in 0..short_or_long(1, 3) {
         let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap()]));
         let (reads, writes, _) = report(&said);
         assert!(reads > 20_000 && writes > 20_000, "{said}");
@@ -277,9 +282,10 @@ fn masks_stacks_and_limits_of_a_program_are_kept() {
 fn a_write_through_the_mount_is_read_while_others_ask_for_leases() {
     let Some(p) = Place::new(&[]) else { return };
     let program = compiled(&p, "stale");
-    good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap()]));
-    good(&run(&program, &[p.path("plain").to_str().unwrap()]));
-    let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap()]));
+    let seconds = short_or_long("1.2", "6");
+    good(&run(&program, &[p.root.path().join("elsewhere").to_str().unwrap(), "0.1"]));
+    good(&run(&program, &[p.path("plain").to_str().unwrap(), seconds]));
+    let said = good(&p.exec(&[&program, p.path("direct").to_str().unwrap(), seconds]));
     assert!(said.contains(" reads and "), "{said}");
     good(&frit(&["unmount", &p.at]));
     good(&frit(&["fsck", &p.image()]));
@@ -320,7 +326,8 @@ print('kib', os.fstat(fd).st_blocks // 2)";
 fn programs_with_direct_access_the_mount_and_the_engine_see_the_same_bytes() {
     let Some(p) = Place::new(&[]) else { return };
     let stress = source("scripts/fs/direct_stress.py");
-    for (seed, kill) in [("11", ""), ("12", ""), ("13", "--kill"), ("14", "--kill")] {
+    let operations = short_or_long("400", "1600");
+    for (seed, kill) in [("11", ""), ("13", "--kill")] {
         let args = [
             stress.to_str().unwrap(),
             "--frit",
@@ -330,8 +337,11 @@ fn programs_with_direct_access_the_mount_and_the_engine_see_the_same_bytes() {
             "--seed",
             seed,
         ];
-        let args: Vec<&str> =
-            args.into_iter().chain(["--operations", "800", kill]).filter(|arg| !arg.is_empty()).collect();
+        let args: Vec<&str> = args
+            .into_iter()
+            .chain(["--operations", operations, kill])
+            .filter(|arg| !arg.is_empty())
+            .collect();
         good(&run("python3", &args));
     }
     good(&frit(&["unmount", &p.at]));
@@ -391,7 +401,8 @@ except OSError: pass";
     let is_ending =
         |server: &str| fs::read_dir(format!("/proc/{server}/task")).is_ok_and(|all| all.count() > 1);
     let mut held = 0;
-    for round in 0..10 {
+    let rounds = short_or_long(3, 20);
+    for round in 0..rounds {
         let exec = [env!("CARGO_BIN_EXE_frit"), "exec", "--mount", &p.at, "--"];
         let mut programs = [start(&[]), start(&exec), start(&exec)];
         std::thread::sleep(std::time::Duration::from_millis(300 + round * 17));
@@ -414,7 +425,7 @@ except OSError: pass";
         }
         assert!(fs::read(p.path("a")).unwrap().iter().all(|byte| *byte == 1));
     }
-    eprintln!("{held} of 10 servers could not end by themselves");
+    eprintln!("{held} of {rounds} servers could not end by themselves");
     good(&frit(&["unmount", &p.at]));
     good(&frit(&["fsck", &p.image()]));
 }

@@ -190,9 +190,10 @@ const REMEDY: &str =
 
 #[test]
 fn reports_are_as_recorded() {
-    let is_drawn = |at: &usize| at % 6 == at / 6 % 6;
-    let drawn: Vec<_> =
-        cases().into_iter().enumerate().filter(|(at, _)| is_drawn(at)).map(|(_, case)| case).collect();
+    // The tables of 2 TB take half of the time. `make golden` has them.
+    let is_drawn = |at: usize, case: &Case| at % 6 == at / 6 % 6 && !case.name.starts_with("ftl-modern,");
+    let all = cases().into_iter().enumerate();
+    let drawn: Vec<_> = all.filter(|(at, case)| is_drawn(*at, case)).map(|(_, case)| case).collect();
     let differ = compare(&drawn);
     assert!(differ.is_empty(), "{}\n{REMEDY}", differ.join("\n"));
 }

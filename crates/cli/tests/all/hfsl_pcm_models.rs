@@ -2,7 +2,7 @@
 //! (`scripts/models/{hfsl_bytes,hfsl_pcm_life,hfsl_redo_ring}.py`): equal to the digit.
 
 use super::hfsl_models::{Counts, counts_of, frit, report_of, scratch, trace_of};
-use super::models::{decompressed, has_python, output};
+use super::models::{decompressed, has_python, one_in, output};
 use serde_json::Value;
 use std::process::Command;
 
@@ -75,10 +75,9 @@ fn bytes_and_times_of_requests_of_bytes_are_those_of_the_model() {
     }
     // Small records across sub-pages and pages, with every granularity.
     let odd = trace("odd.csv", "uniform,read=0.4,size=6:1/30:1/510:1/700:1,align=2,count=4k,span=128K");
-    for gran in [2, 4, 8, 16, 32, 128, 256] {
-        for ssw in [30, 600] {
-            in_bytes(&SMALL, &odd, ssw, gran);
-        }
+    let cases = [2, 4, 8, 16, 32, 128, 256].into_iter().flat_map(|gran| [30, 600].map(|ssw| (gran, ssw)));
+    for (gran, ssw) in one_in(3, cases) {
+        in_bytes(&SMALL, &odd, ssw, gran);
     }
 }
 
@@ -145,7 +144,8 @@ fn the_life_of_pcm_is_that_of_the_model() {
     );
     let found: Value = serde_json::from_str(&found).unwrap();
     let columns = [("≤512", "512"), ("≤1024", "1024"), ("≤2048", "2048"), ("<1024", "1024 --compare lt")];
-    for ((name, file), (column, ssw)) in traces.iter().flat_map(|t| columns.iter().map(move |c| (t, c))) {
+    let cases = traces.iter().flat_map(|t| columns.iter().map(move |c| (t, c)));
+    for ((name, file), (column, ssw)) in one_in(3, cases) {
         for (experiment, line) in found["experiments"].as_array().unwrap().iter().zip(["max", "mean"]) {
             let tables = experiment["measured"]["figure"]["tables"].as_array().unwrap();
             let table = tables.iter().find(|t| t["state"] == "new").unwrap();

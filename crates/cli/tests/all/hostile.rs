@@ -59,7 +59,7 @@ fn segment(p: &Place) -> std::path::PathBuf {
 #[test]
 fn random_words_of_a_user_who_may_write_the_image_change_no_file_of_others() {
     let Some((p, program)) = place() else { return };
-    let (seed, seconds) = (variable("SEED", 1), variable("SCRIBBLE_SECONDS", 4));
+    let (seed, seconds) = (variable("SEED", 1), variable("SCRIBBLE_SECONDS", 2));
     let server = p.server();
     let dir = |user: u32| p.path(&user.to_string());
     let mut honest = Vec::new();

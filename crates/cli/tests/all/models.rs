@@ -1,5 +1,6 @@
 //! Runs of the independent models in `scripts/models`.
 
+use super::direct::short_or_long;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -13,6 +14,11 @@ pub(crate) fn output(command: &mut Command) -> String {
     let out = command.current_dir(root()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
+}
+
+/// Returns every nth case, and all with `LONG=1`, which `make explore` sets.
+pub(crate) fn one_in<T>(n: usize, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    cases.into_iter().step_by(short_or_long(n, 1))
 }
 
 /// Returns `true` if the model can run, or reports that the test is skipped.

@@ -1,7 +1,7 @@
 //! Configurations of MQSim: their translation, refusals, and latencies of requests beside an
 //! independent model of MQSim's source (`scripts/models/mqsim_timing.py`, `mqsim_cache.py`).
 
-use crate::models::{has_python, output, root};
+use crate::models::{has_python, one_in, output, root};
 use std::path::Path;
 use std::process::Command;
 
@@ -100,12 +100,12 @@ fn requests_take_the_times_of_mqsim_at_every_depth() {
         return;
     }
     let shapes = [["4", "1", "1", "1"], ["3", "5", "1", "1"], ["4", "2", "1", "2"], ["8", "4", "2", "2"]];
-    for shape in shapes {
-        for workload in WORKLOADS {
-            for depth in ["1", "16", "64"] {
-                compare(&geometry(shape), workload, depth, false);
-            }
-        }
+    let cases = shapes
+        .into_iter()
+        .flat_map(|shape| WORKLOADS.map(|workload| (shape, workload)))
+        .flat_map(|(shape, workload)| ["1", "16", "64"].map(|depth| (shape, workload, depth)));
+    for (shape, workload, depth) in one_in(5, cases) {
+        compare(&geometry(shape), workload, depth, false);
     }
 }
 
@@ -121,7 +121,7 @@ fn requests_take_the_times_of_mqsim_on_other_parts() {
         (&[("Flash_Channel_Width", "2"), ("Page_No_Per_Block", "128"), ("PCIe_Lane_Count", "1")], "32"),
         (&[("Plane_Allocation_Scheme", "WCPD"), ("Page_Capacity", "4096")], "4"),
     ] {
-        for workload in WORKLOADS {
+        for workload in one_in(2, WORKLOADS) {
             compare(&[&shape[..], more].concat(), workload, depth, false);
         }
     }
@@ -141,7 +141,7 @@ fn requests_take_the_times_of_mqsim_with_a_data_cache() {
         compare_cached(&geometry(["4", "2", "1", "2"]), "write-cache", WORKLOADS[5], depth, false);
     }
     let shapes = [["4", "1", "1", "1"], ["4", "2", "1", "2"], ["8", "4", "2", "2"]];
-    for shape in shapes {
+    for shape in one_in(2, shapes) {
         for workload in &WORKLOADS[..2] {
             for depth in ["1", "16", "64"] {
                 compare_cached(&geometry(shape), "write-cache", workload, depth, false);

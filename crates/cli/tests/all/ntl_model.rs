@@ -1,7 +1,7 @@
 //! Counts of rounds beside an independent model in Python (`scripts/models/ntl_rounds.py`): equal
 //! to the digit on the bundled recordings, and on real traces if they are there.
 
-use super::models::{decompressed, has_python, output, root};
+use super::models::{decompressed, has_python, one_in, output, root};
 use serde_json::Value;
 use std::process::Command;
 
@@ -71,7 +71,9 @@ fn rounds_of_bundled_recordings_are_those_of_the_model() {
     if !has_python() {
         return;
     }
-    for (trace, limit) in [("traces/mail-60k.csv.zst", "12000"), ("traces/pgbench-60k.csv.zst", "6000")] {
+    for (trace, limit) in
+        one_in(2, [("traces/mail-60k.csv.zst", "12000"), ("traces/pgbench-60k.csv.zst", "6000")])
+    {
         assert!(compare(trace, &["--limit", limit]) > 0.0, "{trace}: no log was merged");
     }
 }
@@ -91,7 +93,8 @@ fn rounds_of_real_traces_are_those_of_the_model() {
     if !has_python() {
         return;
     }
-    for name in ["Installing_log181.txt.zst", "Booting_log176.txt.zst", "Movie_log121.txt.zst"] {
+    let all = ["Installing_log181.txt.zst", "Booting_log176.txt.zst", "Movie_log121.txt.zst"];
+    for name in one_in(3, all) {
         let Some(trace) = real(name) else { continue };
         compare(&trace, &["--limit", "2500", "--whole-pages"]);
     }

@@ -127,7 +127,10 @@ fn every_builtin_stack_boots_after_a_run_that_only_reads() {
     for file in std::fs::read_dir(stacks).unwrap() {
         let name = file.unwrap().path();
         let name = name.to_str().unwrap();
-        let out = frit(&["run", name, "gen:uniform,count=5,read=1,span=1M", "--verify", "--quiet"]);
+        // The tables of 2 TB take memory and time, and change nothing.
+        let small = if name.ends_with("ftl-modern.toml") { ",media.nand.blocks_per_plane=16" } else { "" };
+        let stack = format!("{name}{small}");
+        let out = frit(&["run", &stack, "gen:uniform,count=5,read=1,span=1M", "--verify", "--quiet"]);
         assert!(out.status.success(), "{name}: {}", text(&out.stderr));
     }
 }

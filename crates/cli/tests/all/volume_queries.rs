@@ -2,6 +2,7 @@
 //! killed, and grep searches the exported image. Without these programs, the test is skipped.
 
 use super::control::{frit, good, said};
+use super::direct::short_or_long;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
@@ -196,7 +197,7 @@ fn queries_equal_grep_over_the_image_under_writes_and_after_a_kill() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    for stack in ["hfsl-small", "halo-small", "ftl-small"] {
+    for stack in short_or_long(&["hfsl-small"][..], &["hfsl-small", "halo-small", "ftl-small"]) {
         queries_of(dir.path(), stack);
     }
 }

@@ -1,6 +1,6 @@
 /* Checks of frit exec: what a process writes through the mount, it reads at once, while others read the same pages, and
-   others ask for direct access to the file. The argument is a file in the mount, which is made. Exit code 0: all as on
-   any file system. */
+   others ask for direct access to the file. The arguments are a file in the mount, which is made, and a time in seconds.
+   Exit code 0: all as on any file system. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #define SIZE (512 << 10)
 #include "check.h"
 
-enum { PLACES = 2, SECONDS = 6 };
+enum { PLACES = 2 };
 
 static double now(void) {
     struct timespec time;
@@ -53,9 +53,9 @@ static void asks(int number, double end) {
 }
 
 int main(int count, char **arguments) {
-    CHECK(count == 2);
+    CHECK(count == 3);
     make_file(arguments[1]);
-    double end = now() + SECONDS;
+    double end = now() + atof(arguments[2]);
     void (*const all[])(int, double) = {writes, reads, asks};
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < PLACES; k++) if (fork() == 0) all[i](k, end);

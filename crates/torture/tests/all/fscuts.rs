@@ -1,5 +1,6 @@
 //! Power cuts of the file system: each operation alone, pairs of operations, and random sequences.
 
+use crate::common::short_or_long;
 use frit_torture::fs::apply::ProgramSession;
 use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::{base, every};
@@ -33,6 +34,11 @@ fn changing() -> Vec<FsOp> {
         .collect()
 }
 
+/// Returns many cuts of each kind, all of them with `LONG=1`.
+fn fine() -> Density {
+    short_or_long(Density { subsets: 5, singles: 5, prefixes: 3 }, Density::FINE)
+}
+
 fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
@@ -55,7 +61,7 @@ fn conclude(what: &str, begun: Instant, found: &CutReport) {
 fn every_operation_alone() {
     let begun = Instant::now();
     let mut found = CutReport::default();
-    let cuts = FsCuts { density: Density::FINE, ..FsCuts::default() };
+    let cuts = FsCuts { density: fine(), ..FsCuts::default() };
     for op in changing() {
         found.add(cuts.run(&base(), &[op]));
     }
@@ -70,10 +76,10 @@ fn a_pool_in_every_operation_and_in_pairs() {
     let pool = FsCuts { pool: true, ..FsCuts::default() };
     let ops = changing();
     for op in &ops {
-        found.add(FsCuts { density: Density::FINE, ..pool }.run(&base(), std::slice::from_ref(op)));
+        found.add(FsCuts { density: fine(), ..pool }.run(&base(), std::slice::from_ref(op)));
     }
     let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
-    for _ in 0..number("POOL_PAIRS", 300) {
+    for _ in 0..number("POOL_PAIRS", short_or_long(50, 600)) {
         let pair = [ops[rng.random_range(0..ops.len())].clone(), ops[rng.random_range(0..ops.len())].clone()];
         found.add(pool.run(&base(), &pair));
     }
@@ -86,7 +92,7 @@ fn drawn_sequences() {
     let mut found = CutReport::default();
     let there: Vec<Path> = THERE.into_iter().map(Path::new).collect();
     let first = number("SEED", 0) as u64 * 1_000_000;
-    for seed in first..first + number("SEQUENCES", 60) as u64 {
+    for seed in first..first + number("SEQUENCES", short_or_long(40, 120)) as u64 {
         let mut drawer = OpGenerator::new(seed);
         drawer.command_files = true;
         let ops: Vec<FsOp> = (0..12).map(|_| drawer.draw(&there)).collect();
@@ -102,11 +108,11 @@ fn contents_with_checksums() {
     let summed = FsCuts { sums: true, ..FsCuts::default() };
     let of_contents: Vec<FsOp> = changing().into_iter().filter(|op| is_of_contents(&op.act)).collect();
     for op in &of_contents {
-        found.add(FsCuts { density: Density::FINE, ..summed }.run(&base(), std::slice::from_ref(op)));
+        found.add(FsCuts { density: fine(), ..summed }.run(&base(), std::slice::from_ref(op)));
     }
     let ops = changing();
     let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
-    for _ in 0..number("PAIRS", 600) / 3 {
+    for _ in 0..number("PAIRS", short_or_long(120, 1200)) / 3 {
         let first = ops[rng.random_range(0..ops.len())].clone();
         let second = of_contents[rng.random_range(0..of_contents.len())].clone();
         found.add(summed.run(&base(), &[first, second]));
@@ -149,7 +155,7 @@ fn command_files_come_and_go() {
     let mut found = CutReport::default();
     let ops = parse(&ON_COMMANDS.join("\n")).unwrap();
     let first = number("SEED", 0) as u64 * 1_000_000;
-    for seed in first..first + number("SEQUENCES", 120) as u64 {
+    for seed in first..first + number("SEQUENCES", short_or_long(50, 240)) as u64 {
         let mut rng = SmallRng::seed_from_u64(seed);
         let drawn: Vec<FsOp> = (0..10).map(|_| ops[rng.random_range(0..ops.len())].clone()).collect();
         let (registers, orphans) = (seed % 4 == 1, (seed % 3 == 2).then_some(4));
@@ -165,17 +171,17 @@ fn run_lines(found: &mut CutReport, cuts: FsCuts, lines: &[&str]) {
 
 #[test]
 fn a_start_frees_command_files_of_removed_directories() {
-    let (begun, fine) = (Instant::now(), FsCuts { density: Density::FINE, ..FsCuts::default() });
+    let (begun, many) = (Instant::now(), FsCuts { density: fine(), ..FsCuts::default() });
     let mut found = CutReport::default();
     for last in ["root rmdir a/d", "root rename b/n a/d replace"] {
         let lines = ["root create dir b/n 700 0", "root open #0 a/d/.isp", last, "root chmod #0 600"];
-        run_lines(&mut found, fine, &lines);
+        run_lines(&mut found, many, &lines);
     }
     // The directory is open as well, and the list of orphans may lack a word for the second one.
     let both =
         ["root open #0 a/d", "root open #1 a/d/.isp", "root rmdir a/d", "root close #1", "root close #0"];
     for orphans in [None, Some(4)] {
-        run_lines(&mut found, FsCuts { orphans, ..fine }, &both);
+        run_lines(&mut found, FsCuts { orphans, ..many }, &both);
     }
     conclude("open command files", begun, &found);
 }
@@ -190,7 +196,7 @@ fn a_directory_and_its_command_file_come_and_go_as_one() {
         ["root create dir b/n 755 0", "root rename b/n a/d replace"],
         ["root create dir b/n 755 0", "root rename b/n a/d exchange"],
     ] {
-        run_lines(&mut found, FsCuts { density: Density::FINE, ..FsCuts::default() }, &lines);
+        run_lines(&mut found, FsCuts { density: fine(), ..FsCuts::default() }, &lines);
         run_lines(&mut found, FsCuts { registers: true, ..FsCuts::default() }, &lines);
     }
     conclude("directories with command files", begun, &found);
@@ -242,7 +248,7 @@ fn a_full_file_system() {
 fn more_orphans_than_are_listed() {
     let begun = Instant::now();
     let mut found = CutReport::default();
-    let cuts = FsCuts { density: Density::FINE, orphans: Some(4), ..FsCuts::default() };
+    let cuts = FsCuts { density: fine(), orphans: Some(4), ..FsCuts::default() };
     let opens = "root open #0 b/p\nroot open #1 a/e\nroot open #2 b/g";
     let before = [base(), parse(opens).unwrap()].concat();
     let unlinked = "root unlink b/p\nroot unlink a/e\nroot unlink b/g";
@@ -269,7 +275,7 @@ fn pairs_of_operations() {
     let mut found = CutReport::default();
     let ops = changing();
     let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
-    for _ in 0..number("PAIRS", 600) {
+    for _ in 0..number("PAIRS", short_or_long(120, 1200)) {
         let pair = [ops[rng.random_range(0..ops.len())].clone(), ops[rng.random_range(0..ops.len())].clone()];
         found.add(FsCuts::default().run(&base(), &pair));
     }

@@ -1,5 +1,6 @@
 //! Damage to a file system's medium: single bits, misplaced and stale metadata, random bytes.
 
+use crate::common::short_or_long;
 use frit_fs::{Geometry, Mapped, Medium};
 use frit_torture::fs::damage::{DamageJudge, DamageVerdict, PopulatedImage, checksums, exercise, populate};
 use rand::rngs::SmallRng;
@@ -65,7 +66,10 @@ fn every_bit_of_metadata() {
     let mut flips = 0;
     for (what, range) in &made.metadata {
         // Blocks hold most of the bits, so fewer of their bits are flipped.
-        let step = number("STEP", if range.end - range.start == 4096 { 31 } else { 5 }) as u64;
+        let step = number(
+            "STEP",
+            if range.end - range.start == 4096 { short_or_long(97, 31) } else { short_or_long(11, 5) },
+        ) as u64;
         for bit in (range.start * 8..range.end * 8).filter(|bit| bit % step == (bit / 512) % step) {
             let (at, mask) = ((bit / 8) as usize, 1 << (bit % 8));
             image[at] ^= mask;

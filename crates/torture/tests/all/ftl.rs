@@ -25,7 +25,7 @@ fn distinct_images_of_ftls_hold() {
 #[test]
 fn failing_and_damaged_ftls_cost_nothing_that_was_acknowledged() {
     let (struck, seen) = many_faults(&variants(), &[TortureMode::Errors, TortureMode::Damage]);
-    assert!(struck > 500 && seen * 4 > struck, "{struck} {seen}");
+    assert!(struck > 125 && seen * 4 > struck, "{struck} {seen}");
 }
 
 /// A read that returns the former contents of a page lets a write fail after some of its pages. Each of its

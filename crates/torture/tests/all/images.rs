@@ -1,4 +1,4 @@
-//! Distinct crash images, a hundred thousand with `IMAGES=all`, none of which violates a promise.
+//! Distinct crash images, a hundred thousand with `LONG=1`, none of which violates a promise.
 
 use crate::common::{STACKS, complain, sampled, share_of, target};
 use frit_torture::block::campaign::run;

@@ -21,7 +21,7 @@ fn disks_that_fail_cost_nothing() {
     let modes = [TortureMode::Errors, TortureMode::Damage, TortureMode::Wear];
     let (alone, behind_a_cache) = (&variants()[..1], &variants()[1..]);
     let (struck, seen) = many_faults(alone, &modes);
-    assert!(struck > 30 && seen == 0, "{struck} {seen}");
+    assert!(struck > 7 && seen == 0, "{struck} {seen}");
     let (struck, _) = many_faults(behind_a_cache, &modes);
-    assert!(struck > 200, "{struck}");
+    assert!(struck > 50, "{struck}");
 }

@@ -3,7 +3,7 @@
 //! `TREES=from..to` tortures other ones, and prints each before its run. With `SEED` (see
 //! `scripts/explore.sh`) others are drawn.
 
-use crate::common::asked;
+use crate::common::{asked, short_or_long};
 use frit_stack::Stack;
 use frit_torture::block::campaign::run;
 use frit_torture::block::case::TortureMode;
@@ -17,6 +17,8 @@ use std::fmt::Write;
 
 /// Number of trees of the test.
 const TREES: u64 = 24;
+/// Number of them in `make test`.
+const FEW_TREES: u64 = 10;
 
 /// Most layers between the top layer and a medium.
 const DEPTH: u32 = 4;
@@ -220,10 +222,11 @@ impl TreeText {
 fn random_trees_hold() {
     let asked_for: Option<String> = asked("TREES");
     let first = asked::<u64>("SEED").unwrap_or(0).wrapping_mul(TREES);
-    let seeds = asked_for.as_deref().map_or(first..first.saturating_add(TREES), |range| {
-        let (from, to) = range.split_once("..").expect("TREES=from..to");
-        from.parse().unwrap()..to.parse().unwrap()
-    });
+    let seeds =
+        asked_for.as_deref().map_or(first..first.saturating_add(short_or_long(FEW_TREES, TREES)), |range| {
+            let (from, to) = range.split_once("..").expect("TREES=from..to");
+            from.parse().unwrap()..to.parse().unwrap()
+        });
     let mut failed = Vec::new();
     for seed in seeds {
         let text = TreeText::draw(seed);
@@ -252,7 +255,7 @@ fn torture(text: &str, seed: u64) -> Result<(), String> {
     let options = CampaignOptions {
         seed,
         items: Some(modes.len() as u32),
-        cuts_most: Some(400),
+        cuts_most: Some(short_or_long(100, 400)),
         nested_every: 256,
         modes: modes.to_vec(),
         ..CampaignOptions::default()

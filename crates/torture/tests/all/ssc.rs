@@ -20,7 +20,7 @@ fn distinct_images_of_solid_state_caches_hold() {
 fn failing_and_damaged_solid_state_caches_cost_nothing_that_was_acknowledged() {
     let modes = [TortureMode::Errors, TortureMode::Damage, TortureMode::Wear];
     let (struck, seen) = many_faults(&variants(), &modes);
-    assert!(struck > 1_000 && seen * 8 > struck, "{struck} {seen}");
+    assert!(struck > 250 && seen * 8 > struck, "{struck} {seen}");
 }
 
 /// Requests as commands of the cache; a worn-out device becomes read-only and loses nothing, and damage is
@@ -31,5 +31,5 @@ fn a_solid_state_cache_without_a_manager_holds() {
     let distinct = many_images(&stack);
     assert!(distinct >= share_of(2_000), "{distinct}");
     let (struck, seen) = many_faults(&stack, &[TortureMode::Errors, TortureMode::Damage, TortureMode::Wear]);
-    assert!(struck > 100 && seen * 8 > struck, "{struck} {seen}");
+    assert!(struck > 25 && seen * 8 > struck, "{struck} {seen}");
 }

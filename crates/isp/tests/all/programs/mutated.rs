@@ -38,7 +38,7 @@ fn mutated_modules_end_with_a_status() {
     let examples = examples.map(text_example);
     let mut rng = StdRng::seed_from_u64(7);
     let mut seen = BTreeMap::new();
-    for round in 0..600 {
+    for round in 0..240 {
         let mut module = examples[round % examples.len()].clone();
         mutate(&mut rng, &mut module);
         let limited = Program { fuel: Some(100_000), time_ms: Some(200), ..program(&module) };

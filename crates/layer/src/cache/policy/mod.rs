@@ -18,6 +18,7 @@ mod fifo;
 mod ghosts;
 mod halo;
 mod lru;
+mod random;
 mod s3_fifo;
 mod sieve;
 mod slot_lists;
@@ -39,6 +40,7 @@ use fifo::Fifo;
 use frit_core::{Error, Result};
 use halo::Halo;
 use lru::Lru;
+use random::Random;
 use s3_fifo::S3Fifo;
 use serde::Serialize;
 use sieve::Sieve;
@@ -179,6 +181,8 @@ pub enum Policy {
     /// Evicts dense buckets of 1 MiB, several in one sweep, with close runs in separate passes: a
     /// policy of frit (`docs/design/cache-own-policy.md`).
     Sweep,
+    /// Evicts any block, at random.
+    Random,
     /// Evicts the block whose next access is farthest in the future, which must be known (Belady
     /// 1966).
     Belady,

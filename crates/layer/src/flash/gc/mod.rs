@@ -5,12 +5,14 @@
 //! through an example.
 
 mod cost_benefit;
+mod d_choices;
 mod fifo;
 mod greedy;
 mod off;
 
 use super::BlockTable;
 use cost_benefit::CostBenefit;
+use d_choices::DChoices;
 use enum_dispatch::enum_dispatch;
 use fifo::Fifo;
 use greedy::Greedy;
@@ -53,6 +55,8 @@ pub enum Gc {
     CostBenefit,
     /// Chooses the block that was sealed first.
     Fifo,
+    /// Chooses the block with the fewest valid pages among ten drawn at random (Van Houdt 2013).
+    DChoices,
     /// No garbage collection (HFSL paper, section 2.7.3).
     Off,
 }

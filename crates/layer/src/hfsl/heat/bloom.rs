@@ -12,7 +12,8 @@ const BITS_PER_WRITE: u64 = 16;
 const HASHES: u32 = 4;
 const WINDOW: u64 = 65_536;
 
-/// Bloom filters of the current window and of the last one.
+/// Bloom filters of the current window and of the last one. They take memory from the first insertion on: most
+/// detectors of a volume that is only opened or checked never see a write.
 #[derive(Clone, Debug, Default)]
 struct WindowedFilter {
     now: Vec<u64>,
@@ -20,15 +21,18 @@ struct WindowedFilter {
 }
 
 impl WindowedFilter {
-    fn new(bits: u64) -> WindowedFilter {
-        WindowedFilter { now: vec![0; (bits / 64) as usize], last: vec![0; (bits / 64) as usize] }
-    }
-
     fn insert(&mut self, lpn: Lpn, mask: u64) {
+        if self.now.is_empty() {
+            let words = ((mask + 1) / 64) as usize;
+            *self = WindowedFilter { now: vec![0; words], last: vec![0; words] };
+        }
         bits(lpn, mask).for_each(|(word, bit)| self.now[word] |= bit);
     }
 
     fn has(&self, lpn: Lpn, mask: u64) -> bool {
+        if self.now.is_empty() {
+            return false;
+        }
         let all = |filter: &[u64]| bits(lpn, mask).all(|(word, bit)| filter[word] & bit != 0);
         all(&self.now) || all(&self.last)
     }
@@ -112,8 +116,8 @@ impl HeatPolicy for Bloom {
         self.window = writes.clamp(1, 1 << 32);
         let bits = (self.window * BITS_PER_WRITE).next_power_of_two().max(64);
         self.mask = bits - 1;
-        self.written = WindowedFilter::new(bits);
-        self.again = WindowedFilter::new(bits);
+        self.written = WindowedFilter::default();
+        self.again = WindowedFilter::default();
         self.writes = 0;
         self.cooldowns += 1;
     }

@@ -633,12 +633,12 @@ fn an_exchange_of_names_shows_nothing_that_is_covered() {
     // all names are as before.
     let script = r#"
 import fcntl, os, subprocess, sys, time
-outside, one, other, *asked = sys.argv[1:]
-exchange = "import ctypes, time\nlibc, end = ctypes.CDLL(None), time.time() + 3\n" \
+outside, seconds, one, other, *asked = sys.argv[1:]
+exchange = "import ctypes, time\nlibc, end = ctypes.CDLL(None), time.time() + " + seconds + "\n" \
     "while time.time() < end:\n for i in 0, 1: assert not libc.renameat2(-100, b'%s', -100, b'%s', 2); time.sleep(0.00002)"
 enter = ["nsenter", "-t", outside, "-m", "--wd=" + os.environ["M"]]
 exchanging = subprocess.Popen([*enter, "python3", "-c", exchange % (one, other)])
-end, found, refused = time.time() + 3, 0, 0
+end, found, refused = time.time() + float(seconds), 0, 0
 while time.time() < end:
     for name in asked:
         # What is covered when it is opened stays so.
@@ -653,7 +653,8 @@ while time.time() < end:
 assert not exchanging.wait()
 print("found", found, "refused", refused > 0)
 "#;
-    let script = format!("python3 -c '{}' {}", script.replace('\'', "'\\''"), std::process::id());
+    let seconds = if std::env::var_os("LONG").is_some() { "5" } else { "0.7" };
+    let script = format!("python3 -c '{}' {} {seconds}", script.replace('\'', "'\\''"), std::process::id());
     for (cover, names) in [
         ("mount -t tmpfs none a/x", "a b a/x/file b/x/file"),
         ("mount --bind /dev/null a/x/file", "a/x/file b/x/file a/x/file b/x/file"),

@@ -218,15 +218,20 @@ pub(crate) fn asked<V: std::str::FromStr>(key: &str) -> Option<V> {
     std::env::var(key).ok()?.parse().ok()
 }
 
-/// One in this number of crash images is examined. With `IMAGES=all`, which `make explore` sets, all
-/// are; they take two minutes longer on two processors.
-const SAMPLING: usize = 4;
-/// Largest number of cuts of a workload when a share of the images is examined: a fifth of the
-/// default for power cuts.
-const SAMPLED_CUTS: usize = 400;
+/// One in this number of crash images is examined. With `LONG=1`, which `make explore` sets, all are; they take several
+/// minutes longer on two processors.
+const SAMPLING: usize = 32;
+/// Largest number of cuts of a workload when a share of the images is examined: few, so that the images come from many
+/// workloads. Images of one workload differ less than those of two.
+const SAMPLED_CUTS: usize = 100;
+
+/// Returns the value for `make test`, or the second one with `LONG=1`.
+pub(crate) fn short_or_long<V>(short: V, long: V) -> V {
+    if all_images() { long } else { short }
+}
 
 fn all_images() -> bool {
-    asked::<String>("IMAGES").is_some_and(|i| i == "all")
+    std::env::var_os("LONG").is_some()
 }
 
 /// Returns the number of images to examine, of `all`.
@@ -278,11 +283,17 @@ pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
 pub(crate) fn many_faults(variants: &[(String, usize)], modes: &[TortureMode]) -> (u64, u64) {
     let (mut struck, mut seen, mut violations) = (0, 0, 0);
     for (name, _) in variants {
-        let items = Some(asked("ITEMS").unwrap_or(4));
+        let items = Some(asked("ITEMS").unwrap_or_else(|| short_or_long(modes.len() as u32, 8)));
         let seed = asked("SEED").unwrap_or(1);
         let r = torture(
             name,
-            CampaignOptions { seed, modes: modes.to_vec(), items, ..CampaignOptions::default() },
+            CampaignOptions {
+                seed,
+                modes: modes.to_vec(),
+                items,
+                cuts_most: (!all_images()).then_some(150),
+                ..CampaignOptions::default()
+            },
         );
         struck += r.faults_struck;
         seen += r.faults_seen;

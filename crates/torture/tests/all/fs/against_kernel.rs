@@ -2,6 +2,7 @@
 
 use super::kernel::Kernel;
 use super::user;
+use crate::common::short_or_long;
 use frit_fs::{Allocate, FileSystem};
 use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
@@ -108,7 +109,7 @@ fn times_change_as_the_kernel_changes_them() {
         // Times are compared only for the last operation, because each comparison waits for the
         // clock.
         let rules = Rules { times: base().len() + 1, ..rules };
-        for op in every().iter().step_by(2).filter(|op| !(rules.leave_out)(op)) {
+        for op in every().iter().step_by(short_or_long(6, 1)).filter(|op| !(rules.leave_out)(op)) {
             let ops: Vec<FsOp> = base().into_iter().chain([op.clone()]).collect();
             let fresh = KernelDir::new(&place);
             if let Err(found) = replay(&ops, &fresh.kernel, &rules) {

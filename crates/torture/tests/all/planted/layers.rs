@@ -1,5 +1,5 @@
-//! Proof of the oracles: bugs are planted, and each must be found. The table says by which oracle,
-//! and after how many workloads ("seeds").
+//! Proof of the oracles: bugs are planted, and each must be found. `layers.csv` has the oracle, and the case that
+//! finds each bug: one cut. If it does not any more, workloads are searched for another one; with `RECORD=1`, all are.
 //!
 //! Bugs of the first kind are made in the sink, which deletes edges, fences and acknowledgements.
 //! Bugs of the second kind are hooks in the layer and the media, behind the feature `planted`.
@@ -8,7 +8,7 @@ use crate::common;
 use frit_compose::planted::MirrorBug;
 use frit_compose::planted::NestBug;
 use frit_compose::planted::{CompressBug, SegmentsBug, TableBug, ThinBug};
-use frit_core::planted::{self, BugId, PlantedBug};
+use frit_core::planted::{self, BugId, Find, Found, PlantedBug};
 use frit_layer::planted::{
     CacheBug, FlashBug, FlashcacheBug, FlashtierBug, FtlBug, HfslBug, NamelessBug, NtlBug, SscBug, ZnsBug,
 };
@@ -19,7 +19,6 @@ use frit_torture::block::options::CampaignOptions;
 use frit_torture::block::recording_sink::{CommandClass, Mutation};
 use frit_torture::block::replay::replay;
 use frit_torture::block::report::FailedCase;
-use frit_torture::block::violation::Oracle;
 use frit_wear::planted::WearBug;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -29,14 +28,6 @@ use strum::IntoEnumIterator;
 
 /// Number of workloads after which a bug counts as missed.
 const MOST: u32 = 40;
-
-/// Oracle, mode and stack that found a bug, and number of workloads that it took.
-struct Catch {
-    oracle: Oracle,
-    mode: TortureMode,
-    stack: &'static str,
-    workloads: u32,
-}
 
 /// A planted bug.
 #[derive(Clone, Copy)]
@@ -59,55 +50,67 @@ fn plant(what: Option<Plant>) -> Option<Mutation> {
 /// For each workload, `true` if it has no violations without a planted bug.
 type Sound = HashMap<(TortureMode, &'static str, u64, u32), bool>;
 
-fn hunt(what: Plant, modes: &[TortureMode], stacks: &[&'static str], sound: &mut Sound) -> Option<Catch> {
-    let mut workloads = 0;
+/// Returns the options of a workload with a bug.
+fn options(mode: TortureMode, seed: u64, mutation: Option<Mutation>) -> CampaignOptions {
+    CampaignOptions {
+        seed,
+        modes: vec![mode],
+        items: Some(2),
+        cuts_most: Some(500),
+        first_only: true,
+        threads: 1,
+        mutation,
+        ..CampaignOptions::default()
+    }
+}
+
+/// Returns the name of a case: its stack, the seed and the case of torture.
+fn name_of(stack: &str, seed: u64, case: &TortureCase) -> String {
+    format!("{stack} {seed} {case}")
+}
+
+fn parsed(name: &str) -> Option<(&str, u64, TortureCase)> {
+    let mut words = name.split(' ');
+    Some((words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+/// Tries a recorded case, with the bug and without it. Returns what finds the bug.
+fn again(what: Plant, recorded: &Find) -> Option<Find> {
+    let (stack, seed, case) = parsed(&recorded.case)?;
+    let target = common::target(stack);
+    let with = replay(&target, &options(case.mode, seed, plant(Some(what))), case.clone());
+    let without = plant(None);
+    let found = with.violations.first()?;
+    let is_sound = replay(&target, &options(case.mode, seed, without), case).violations.is_empty();
+    is_sound.then(|| Find { found_by: <&str>::from(found.violation.oracle).into(), ..recorded.clone() })
+}
+
+fn hunt(what: Plant, modes: &[TortureMode], stacks: &[&'static str], sound: &mut Sound) -> Option<Find> {
+    let mut searched = 0;
     let mut seed = 1;
-    while workloads < MOST {
+    while searched < MOST {
         for &mode in modes {
             for &stack in stacks {
                 let target = common::target(stack);
-                let options = CampaignOptions {
-                    seed,
-                    modes: vec![mode],
-                    items: Some(2),
-                    cuts_most: Some(500),
-                    first_only: true,
-                    threads: 1,
-                    mutation: plant(Some(what)),
-                    ..CampaignOptions::default()
-                };
-                let r = run(&target, &options, &|_| {});
+                let r = run(&target, &options(mode, seed, plant(Some(what))), &|_| {});
                 let mutation = plant(None);
-                workloads += r.workloads;
+                searched += r.workloads;
                 // A violation that also occurs without the bug does not count.
                 let mut own = |f: &&FailedCase| {
                     *sound.entry((mode, stack, seed, f.case.number)).or_insert_with(|| {
-                        let options = CampaignOptions { mutation, ..options.clone() };
                         let case = TortureCase::workload(mode, f.case.number);
-                        replay(&target, &options, case).violations.is_empty()
+                        replay(&target, &options(mode, seed, mutation), case).violations.is_empty()
                     })
                 };
                 if let Some(f) = r.violations.iter().find(|f| own(f)) {
-                    return Some(Catch { oracle: f.violation.oracle, mode, stack, workloads });
+                    let found_by = <&str>::from(f.violation.oracle).to_owned();
+                    return Some(Find { case: name_of(stack, seed, &f.case), found_by, searched });
                 }
             }
         }
         seed += 1;
     }
     None
-}
-
-fn row(name: &str, caught: Option<&Catch>, seconds: f64) {
-    match caught {
-        Some(c) => {
-            let (oracle, mode): (&str, &str) = (c.oracle.into(), c.mode.into());
-            println!(
-                "| {name:<34} | {oracle:<10} | {mode:<10} | {:<9} | {:>4} | {seconds:>5.1} s |",
-                c.stack, c.workloads
-            );
-        }
-        None => println!("| {name:<34} | MISSED     |            |           |      | {seconds:>5.1} s |"),
-    }
 }
 
 fn mutations() -> Vec<(String, Mutation)> {
@@ -472,8 +475,6 @@ const SHARED_IN_SINK: [(&str, Mutation, &[TortureMode]); 4] = [
 fn every_planted_bug_is_found() {
     // Planted bugs may make the layer panic, which counts as found.
     planted::silence_panics();
-    println!("| planted                            | found by   | mode       | stack     | seeds | time  |");
-    println!("|---|---|---|---|---|---|");
     let only = std::env::var("BUG").ok();
     let mut all: Vec<Hunted> = Vec::new();
     for (name, m) in mutations() {
@@ -510,24 +511,30 @@ fn every_planted_bug_is_found() {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }
     all.retain(|(name, ..)| only.as_ref().is_none_or(|o| name.starts_with(o.as_str())));
-    // Bugs are planted for a thread, and this test takes longer than all others.
+    let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/layers.csv"));
+    // Bugs are planted for a thread, and this test takes longer than most.
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let hunt_all = || {
+    let find_all = || {
         let mut sound = Sound::new();
         while let Some((name, what, modes, stacks)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             let begun = Instant::now();
-            let caught = hunt(*what, modes, stacks, &mut sound);
-            row(name, caught.as_ref(), begun.elapsed().as_secs_f64());
-            missed.lock().unwrap().extend(caught.is_none().then_some(name));
+            let known = found.recorded(name).and_then(|recorded| again(*what, recorded));
+            let now = known.or_else(|| hunt(*what, modes, stacks, &mut sound));
+            println!("{name}: {now:?}, {:.1} s", begun.elapsed().as_secs_f64());
+            match now {
+                Some(find) => found.note(name, find),
+                None => missed.lock().unwrap().push(name),
+            }
         }
     };
     std::thread::scope(|threads| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            threads.spawn(hunt_all);
+            threads.spawn(find_all);
         }
     });
     let missed = missed.into_inner().unwrap();
-    println!("{} planted, {} missed: {missed:?}", all.len(), missed.len());
-    assert!(only.is_some() || all.len() >= 20);
     assert!(missed.is_empty(), "not found: {missed:?}");
+    if only.is_none() {
+        found.finish();
+    }
 }

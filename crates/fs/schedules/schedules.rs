@@ -1,12 +1,12 @@
 //! Concurrent operations under a scheduler that explores interleavings of their locks: no deadlock
 //! occurs, and the metadata stays consistent.
 //!
-//! This program is apart, because it needs the feature `shuttle`: with it, locks of the crate work
-//! under the scheduler only.
+//! The sources of the file system are compiled with the feature `shuttle` for this program: with it, locks work under
+//! the scheduler only.
 
 #![allow(clippy::unwrap_used)]
 
-use frit_fs::{
+use frit_fs_schedules::{
     AttrChanges, Caller, Clock, Disk, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium,
     NewInode, OpenFile, Overlaid, RenameMode, XattrMode, check,
 };
@@ -183,34 +183,34 @@ impl Disk for InfallibleDisk {
         into.copy_from_slice(&self.0.lock().unwrap()[at as usize..][..into.len()]);
     }
 
-    fn write_image(&self, at: u64, data: &[u8]) -> frit_fs::Result<()> {
+    fn write_image(&self, at: u64, data: &[u8]) -> frit_fs_schedules::Result<()> {
         shuttle::thread::yield_now();
         self.0.lock().unwrap()[at as usize..][..data.len()].copy_from_slice(data);
         Ok(())
     }
 
-    fn sync_image(&self) -> frit_fs::Result<()> {
+    fn sync_image(&self) -> frit_fs_schedules::Result<()> {
         Ok(())
     }
 
-    fn read_log(&self, _: u64, _: &mut [u8]) -> frit_fs::Result<bool> {
+    fn read_log(&self, _: u64, _: &mut [u8]) -> frit_fs_schedules::Result<bool> {
         Ok(false)
     }
 
-    fn write_log(&self, _: u64, _: &[u8]) -> frit_fs::Result<()> {
+    fn write_log(&self, _: u64, _: &[u8]) -> frit_fs_schedules::Result<()> {
         shuttle::thread::yield_now();
         Ok(())
     }
 
-    fn sync_log(&self) -> frit_fs::Result<()> {
+    fn sync_log(&self) -> frit_fs_schedules::Result<()> {
         Ok(())
     }
 
-    fn sync_names(&self) -> frit_fs::Result<()> {
+    fn sync_names(&self) -> frit_fs_schedules::Result<()> {
         Ok(())
     }
 
-    fn remove_log(&self) -> frit_fs::Result<()> {
+    fn remove_log(&self) -> frit_fs_schedules::Result<()> {
         Ok(())
     }
 }

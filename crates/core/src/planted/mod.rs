@@ -6,6 +6,12 @@
 //! The feature `planted` is for tests only. Without it [`is_planted`] is constant, and no code of a planted
 //! bug is compiled in.
 
+#[cfg(feature = "planted")]
+mod found;
+
+#[cfg(feature = "planted")]
+pub use found::{Find, Found};
+
 /// Groups of planted bugs, one for each enum of bugs.
 ///
 /// A group is a part of the numbers of its bugs, which therefore differ between enums. The first

@@ -1,0 +1,104 @@
+//! The cases that find planted bugs, in a file beside each test.
+//!
+//! A search for a bug runs workloads until one of them shows it, and its length is what the draw of the workloads
+//! makes it. A test therefore records the case that found a bug, and tries that case first. If the case no longer
+//! finds the bug, because the code before the bug has changed, the test searches again.
+
+#![expect(clippy::panic, reason = "code of tests, which fail by panics")]
+
+use crate::files;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The first line of a file.
+const HEADER: &str = "bug,case,found_by,searched";
+/// A test fails if it had to search for more than this share of its bugs: one in four. Searches take most of the
+/// time of such a test.
+const SEARCHED_MOST: usize = 4;
+
+/// A case that finds a bug.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Find {
+    /// Name of the case, in words of the test, without commas.
+    pub case: String,
+    /// Name of the check that found the bug.
+    pub found_by: String,
+    /// Number of cases that a search tried until it found the bug.
+    pub searched: u32,
+}
+
+/// The cases of one test.
+pub struct Found {
+    path: PathBuf,
+    recorded: BTreeMap<String, Find>,
+    now: Mutex<BTreeMap<String, Find>>,
+}
+
+impl Found {
+    /// Reads the file of a test. All bugs are searched for if the variable `RECORD` is set.
+    ///
+    /// # Panics
+    ///
+    /// If a line is not of four fields.
+    #[must_use]
+    pub fn of(path: impl AsRef<Path>) -> Found {
+        let path = path.as_ref().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let find = |line: &str| {
+            let fields: Vec<&str> = line.split(',').collect();
+            let [bug, case, found_by, searched] = fields[..] else { panic!("{}: '{line}'", path.display()) };
+            let searched = searched.parse().unwrap_or_else(|_| panic!("{}: '{line}'", path.display()));
+            (bug.to_owned(), Find { case: case.to_owned(), found_by: found_by.to_owned(), searched })
+        };
+        let recorded = text.lines().skip(1).map(find).collect();
+        Found { path, recorded, now: Mutex::default() }
+    }
+
+    /// Returns the recorded case of a bug, or `None` if it has to be searched for.
+    #[must_use]
+    pub fn recorded(&self, bug: &str) -> Option<&Find> {
+        self.recorded.get(bug).filter(|_| !is_recording())
+    }
+
+    /// Notes the case that found a bug.
+    pub fn note(&self, bug: &str, find: Find) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).insert(bug.to_owned(), find);
+    }
+
+    /// Ends the test. Writes the file if the variable `RECORD` is set.
+    ///
+    /// # Panics
+    ///
+    /// If the bugs are not those of the file, or if many of its cases no longer find theirs.
+    pub fn finish(self) {
+        let now = self.now.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if is_recording() {
+            let row =
+                |(bug, f): (&String, &Find)| format!("{bug},{},{},{}\n", f.case, f.found_by, f.searched);
+            let rows: String = now.iter().map(row).collect();
+            let text = format!("{HEADER}\n{rows}");
+            files::write(&self.path, text.as_bytes())
+                .unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
+            return;
+        }
+        let gone: Vec<_> = self.recorded.keys().filter(|bug| !now.contains_key(*bug)).collect();
+        let searched: Vec<_> =
+            now.iter().filter(|(bug, find)| self.recorded.get(*bug) != Some(*find)).map(|(b, _)| b).collect();
+        let remedy = format!("write {} again: run this test with RECORD=1", self.path.display());
+        assert!(
+            gone.is_empty(),
+            "bugs of the file that this test did not find: {gone:?}; if meant, {remedy}"
+        );
+        assert!(
+            searched.len() * SEARCHED_MOST <= now.len(),
+            "the recorded cases of {} of {} bugs do not find them any more: {searched:?}; {remedy}",
+            searched.len(),
+            now.len()
+        );
+    }
+}
+
+fn is_recording() -> bool {
+    std::env::var_os("RECORD").is_some()
+}
