@@ -5,7 +5,7 @@
 
 COMMAND builds the programs, and names them as `cargo test --no-run --message-format=json` does:
 
-  scripts/run_tests.py cargo test --workspace --locked --all-targets
+  scripts/run_tests.py cargo test --workspace --locked --tests
 
 `cargo test` runs one program after another. Some of their tests use one processor or wait, so that two programs at a
 time take less time than one by one. The working directory and the variables of a program are those that cargo gives

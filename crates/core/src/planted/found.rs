@@ -4,8 +4,9 @@
 //! makes it. A test therefore records the case that found a bug, and tries that case first. If the case no longer
 //! finds the bug, because the code before the bug has changed, the test searches again.
 
-#![expect(clippy::panic, reason = "code of tests, which fail by panics")]
+#![expect(clippy::panic, clippy::print_stdout, reason = "code of tests, which print and fail by panics")]
 
+use super::{PlantedBug, set};
 use crate::files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub struct Found {
     path: PathBuf,
     recorded: BTreeMap<String, Find>,
     now: Mutex<BTreeMap<String, Find>>,
+    missed: Mutex<Vec<String>>,
 }
 
 impl Found {
@@ -52,7 +54,7 @@ impl Found {
             (bug.to_owned(), Find { case: case.to_owned(), found_by: found_by.to_owned(), searched })
         };
         let recorded = text.lines().skip(1).map(find).collect();
-        Found { path, recorded, now: Mutex::default() }
+        Found { path, recorded, now: Mutex::default(), missed: Mutex::default() }
     }
 
     /// Returns the recorded case of a bug, or `None` if it has to be searched for.
@@ -61,17 +63,57 @@ impl Found {
         self.recorded.get(bug).filter(|_| !is_recording())
     }
 
-    /// Notes the case that found a bug.
-    pub fn note(&self, bug: &str, find: Find) {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).insert(bug.to_owned(), find);
+    /// Notes the case that found a bug, or that none did.
+    pub fn note(&self, bug: &str, find: Option<Find>) {
+        println!("{bug}: {find:?}");
+        match find {
+            Some(find) => {
+                self.now.lock().unwrap_or_else(PoisonError::into_inner).insert(bug.to_owned(), find);
+            }
+            None => self.missed.lock().unwrap_or_else(PoisonError::into_inner).push(bug.to_owned()),
+        }
+    }
+
+    /// Plants a bug in this thread and tries cases, the recorded one first, until one finds it. Notes the result.
+    ///
+    /// `cases` are all cases with their names, in the order of a search. `finds` tries a case, and returns the name of
+    /// the check that found something.
+    ///
+    /// # Panics
+    ///
+    /// If the case also finds something without the bug.
+    pub fn search<C>(
+        &self,
+        bug: impl PlantedBug,
+        cases: impl IntoIterator<Item = (String, C)>,
+        finds: impl Fn(&C) -> Option<&'static str>,
+    ) {
+        let cases: Vec<_> = cases.into_iter().collect();
+        let tried = |(name, case): &(String, C)| {
+            set(Some(bug.id()));
+            let found = finds(case);
+            set(None);
+            let found_by = found?;
+            assert_eq!(finds(case), None, "{name} without {}", bug.name());
+            Some(Find { case: name.clone(), found_by: found_by.to_owned(), searched: 0 })
+        };
+        let recorded = self.recorded(bug.name()).and_then(|known| {
+            let case = cases.iter().find(|(name, _)| *name == known.case)?;
+            Some(Find { searched: known.searched, ..tried(case)? })
+        });
+        let search =
+            || cases.iter().zip(1..).find_map(|(case, searched)| Some(Find { searched, ..tried(case)? }));
+        self.note(bug.name(), recorded.or_else(search));
     }
 
     /// Ends the test. Writes the file if the variable `RECORD` is set.
     ///
     /// # Panics
     ///
-    /// If the bugs are not those of the file, or if many of its cases no longer find theirs.
+    /// If a bug was missed, if the bugs are not those of the file, or if many of its cases no longer find theirs.
     pub fn finish(self) {
+        let missed = self.missed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        assert!(missed.is_empty(), "not found: {missed:?}");
         let now = self.now.into_inner().unwrap_or_else(PoisonError::into_inner);
         if is_recording() {
             let row =

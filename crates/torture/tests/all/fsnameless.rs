@@ -3,7 +3,7 @@
 
 use crate::common::{share_of, short_or_long, target};
 use frit_core::Sink;
-use frit_core::planted::{self, BugId, PlantedBug};
+use frit_core::planted::{self, Found};
 use frit_fs::planted::NamelessBug;
 use frit_fs::{Clock, FileSystem, FormatOptions, Fs};
 use frit_torture::block::target::TortureTarget;
@@ -71,26 +71,23 @@ fn power_cuts_leave_the_state_of_a_sync_or_a_later_one() {
     }
 }
 
-fn is_found(bug: BugId) -> bool {
-    planted::set(Some(bug));
-    let cuts = NamelessCuts { cuts: 120, nested_every: 1000, ..NamelessCuts::default() };
-    let found = STACKS
-        .iter()
-        .any(|stack| (0..40).any(|seed| !all(stack, seed..seed + 1, cuts).violations.is_empty()));
-    planted::set(None);
-    found
-}
-
 #[test]
 fn planted_bugs_of_the_file_system_are_found() {
     planted::silence_panics();
+    let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/fsnameless.csv"));
     for bug in NamelessBug::iter() {
         // Tests of `frit-fs` find the others: one needs threads that change the file system during a sync,
         // the other leaves blocks that are never freed.
-        if !matches!(bug, NamelessBug::FreeBlocksForgotten | NamelessBug::HeldNotMoved) {
-            let begun = Instant::now();
-            assert!(is_found(bug.id()), "{bug:?} is not found");
-            println!("{bug:?}: found after {:.1} s", begun.elapsed().as_secs_f64());
+        if matches!(bug, NamelessBug::FreeBlocksForgotten | NamelessBug::HeldNotMoved) {
+            continue;
         }
+        let cases = STACKS
+            .into_iter()
+            .flat_map(|stack| (0..40).map(move |seed| (format!("{stack} {seed}"), (stack, seed))));
+        found.search(bug, cases, |&(stack, seed)| {
+            let cuts = NamelessCuts { cuts: 120, nested_every: 1000, ..NamelessCuts::default() };
+            (!all(stack, seed..seed + 1, cuts).violations.is_empty()).then_some("cuts")
+        });
     }
+    found.finish();
 }

@@ -2,15 +2,13 @@
 //! nothing without it. `fs_cuts.csv` has the operations and the cuts that do. If they do not any more, others are
 //! tried; with `RECORD=1`, all are.
 
-use frit_core::planted::{Find, Found, PlantedBug, set, silence_panics};
+use frit_core::planted::{Found, silence_panics};
 use frit_fs::planted::Bug;
 use frit_torture::fs::FsOp;
 use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::base;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 use strum::{IntoEnumIterator, IntoStaticStr};
 
 /// Number of seeds of cuts that are tried with each sequence.
@@ -121,41 +119,18 @@ fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<FsOp> {
     }
 }
 
-/// Operations on a file system, and the cuts of them.
+/// Operations on a file system, and the seed of their cuts.
 type Hunt = (&'static [&'static str], HuntConfig, u64);
 
-/// Returns the name of a hunt.
-fn name_of((ops, kind, seed): Hunt) -> String {
-    format!("{} {seed}: {}", <&str>::from(kind), ops.join("; "))
-}
-
-/// Returns `true` if a bug is found.
-fn finds(bug: Bug, (ops, kind, seed): Hunt) -> bool {
-    set(Some(bug.id()));
-    let found = hunt(ops, kind, seed);
-    set(None);
-    found.map_or(true, |found| !found.violations.is_empty())
-}
-
-/// Checks that nothing is found without a bug.
-fn is_sound(hunted: Hunt) -> bool {
-    let found = hunt(hunted.0, hunted.1, hunted.2).unwrap_or_default();
-    assert!(found.images > 0 && found.violations.is_empty(), "{}: {:?}", name_of(hunted), found.violations);
-    true
-}
-
-fn find(bug: Bug, recorded: Option<&Find>) -> Option<Find> {
-    let all = || (0..SEEDS).flat_map(|seed| hunts_of(bug).map(move |(ops, kind)| (ops, kind, seed)));
-    if let Some(known) = recorded
-        && let Some(hunted) = all().find(|hunted| name_of(*hunted) == known.case)
-        && finds(bug, hunted)
-        && is_sound(hunted)
-    {
-        return Some(known.clone());
+fn finds(&(ops, kind, seed): &Hunt) -> Option<&'static str> {
+    match hunt(ops, kind, seed) {
+        Ok(found) => {
+            let is_wrong = !found.violations.is_empty();
+            assert!(is_wrong || found.images > 0, "{ops:?} leave no image");
+            is_wrong.then_some("cuts")
+        }
+        Err(()) => Some("panic"),
     }
-    let (at, hunted) = all().enumerate().find(|(_, hunted)| finds(bug, *hunted))?;
-    is_sound(hunted);
-    Some(Find { case: name_of(hunted), found_by: "cuts".into(), searched: at as u32 + 1 })
 }
 
 #[test]
@@ -163,16 +138,15 @@ fn every_planted_bug_of_the_file_system_is_found() {
     silence_panics();
     let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/fs_cuts.csv"));
     let bugs: Vec<_> = Bug::iter().collect();
-    let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
     let find_all = || {
         while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let begun = Instant::now();
-            let now = find(*bug, found.recorded(bug.name()));
-            println!("{}: {now:?}, {:.1} s", bug.name(), begun.elapsed().as_secs_f64());
-            match now {
-                Some(find) => found.note(bug.name(), find),
-                None => missed.lock().unwrap().push(bug.name()),
-            }
+            let hunts = (0..SEEDS).flat_map(|seed| {
+                hunts_of(*bug).map(move |(ops, kind)| {
+                    (format!("{} {seed}: {}", <&str>::from(kind), ops.join("; ")), (ops, kind, seed))
+                })
+            });
+            found.search(*bug, hunts, finds);
         }
     };
     std::thread::scope(|threads| {
@@ -180,7 +154,5 @@ fn every_planted_bug_of_the_file_system_is_found() {
             threads.spawn(find_all);
         }
     });
-    let missed = missed.into_inner().unwrap();
-    assert!(missed.is_empty(), "not found: {missed:?}");
     found.finish();
 }

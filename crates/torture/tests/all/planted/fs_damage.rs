@@ -5,7 +5,7 @@
 //! `SEED=7 CASES=1000 cargo test -p frit-torture --test all planted::fs_damage::` tries other cases, and
 //! more.
 
-use frit_core::planted::{PlantedBug, set};
+use frit_core::planted::Found;
 use frit_fs::planted::DamageBug;
 use frit_torture::fs::damage::{
     AccessChecker, AccessPath, DamageInjector, DamageKind, ImageOptions, PopulatedImage, populate_as,
@@ -102,19 +102,14 @@ fn shown_by(bug: DamageBug) -> (&'static [DamageKind], AccessPath, u64) {
 #[test]
 fn every_planted_bug_of_damage_is_found() {
     let all = all_made();
-    let mut missed = Vec::new();
+    let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/fs_damage.csv"));
     for bug in DamageBug::iter() {
-        let name = bug.name();
         let (kinds, path, cases) = shown_by(bug);
-        set(Some(bug.id()));
-        let wrong = tried(&all, (kinds, &[path]), cases, |_, _, _, _| ());
-        set(None);
-        match wrong.first() {
-            Some(first) => println!("{name}: {} wrong, the first: {first}", wrong.len()),
-            None => missed.push(name),
-        }
-        let without = tried(&all, (kinds, &[path]), cases, |_, _, _, _| ());
-        assert!(without.is_empty(), "without {name}: {without:?}");
+        let names: Vec<&str> = kinds.iter().map(<&str>::from).collect();
+        let case = format!("{} through {}", names.join(" and "), <&str>::from(path));
+        found.search(bug, [(case, ())], |()| {
+            (!tried(&all, (kinds, &[path]), cases, |_, _, _, _| ()).is_empty()).then_some("damage")
+        });
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    found.finish();
 }

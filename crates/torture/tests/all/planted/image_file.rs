@@ -2,7 +2,7 @@
 //! find nothing without them.
 
 use crate::workload::workload;
-use frit_core::planted::{PlantedBug, set, silence_panics};
+use frit_core::planted::{Found, silence_panics};
 use frit_fs::planted::ImageFileBug;
 use frit_fs::{Caller, FileSystem, FormatOptions, Fs, Ino, NewInode, Overlaid, OverlayOptions};
 use frit_torture::fs::crash::{CutReport, PowerLossCuts};
@@ -52,20 +52,17 @@ fn every_planted_bug_of_a_sync_is_found() {
     }
     assert!(!takes_what_belongs_to_another_state());
     silence_panics();
-    let mut missed = Vec::new();
+    let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/image_file.csv"));
     for bug in ImageFileBug::iter() {
-        set(Some(bug.id()));
-        let found = match bug {
-            // A power cut never replaces an image, so this bug has a test of its own.
-            ImageFileBug::NumberIgnored => takes_what_belongs_to_another_state().then_some(0),
-            _ => (0..SEEDS).find(|seed| finds(*seed)),
+        // A power cut never replaces an image, so this bug has a case of its own.
+        let cases: Vec<_> = match bug {
+            ImageFileBug::NumberIgnored => vec![("an older image".to_owned(), None)],
+            _ => (0..SEEDS).map(|seed| (format!("seed {seed}"), Some(seed))).collect(),
         };
-        set(None);
-        let name = bug.name();
-        println!("{name}: {found:?}");
-        if found.is_none() {
-            missed.push(name);
-        }
+        found.search(bug, cases, |seed| match seed {
+            Some(seed) => finds(*seed).then_some("cuts"),
+            None => takes_what_belongs_to_another_state().then_some("open"),
+        });
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    found.finish();
 }

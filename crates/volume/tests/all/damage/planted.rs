@@ -3,7 +3,7 @@
 use super::campaign::run;
 use super::test_volume::{KINDS, ShutdownKind};
 use crate::common;
-use frit_core::planted::{self, BugId, PlantedBug};
+use frit_core::planted::{self, BugId, Find, Found, PlantedBug};
 use frit_layer::planted::{CacheBug, NtlBug, SscBug};
 use frit_media::planted::Bug as MediaBug;
 use frit_volume::planted::Bug;
@@ -39,17 +39,16 @@ fn plants() -> [Plant; 12] {
 fn every_planted_bug_of_damage_is_found() {
     // A panic of a layer with a planted bug counts as a detection.
     planted::silence_panics();
-    let mut missed = Vec::new();
+    let noted = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/damage/planted.csv"));
     for (bug, bug_name, kind_name) in plants() {
         let kind = KINDS.iter().find(|k| k.name == kind_name).unwrap();
         let (dir, _) = common::place_in_memory();
         planted::set(Some(bug));
         let found = run(kind, ShutdownKind::Closed, 1, EACH, dir.path());
         planted::set(None);
-        match found {
-            Err(what) => println!("{bug_name} on {kind_name}: {what}"),
-            Ok(_) => missed.push((bug_name, kind_name)),
-        }
+        let case = format!("{EACH} damages of each kind of {kind_name}");
+        let find = |_| Find { case, found_by: "damage".into(), searched: 1 };
+        noted.note(&format!("{bug_name} on {kind_name}"), found.err().map(find));
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    noted.finish();
 }

@@ -48,6 +48,11 @@ impl TestDevice {
         self.kind == LevelerKind::NoLeveling
     }
 
+    /// Returns the name without commas.
+    pub(crate) fn name(&self) -> String {
+        format!("{:?} {}", self.kind, self.interleave)
+    }
+
     pub(crate) fn exchanges(&self) -> bool {
         self.kind == LevelerKind::SecurityRefresh
     }

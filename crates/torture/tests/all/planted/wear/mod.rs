@@ -7,7 +7,7 @@ mod files;
 mod oracle;
 
 use device::TestDevice;
-use frit_core::planted::{self, Find, Found, PlantedBug};
+use frit_core::planted::{self, Found};
 use frit_wear::LevelerKind;
 use frit_wear::planted::WearBug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,68 +49,24 @@ fn what_was_acknowledged_is_there_after_any_stop() {
 /// Number of rounds over all rigs after which a bug counts as missed.
 const ROUNDS: u64 = 12;
 
-/// A method on a device with a seed.
-type Tried = (usize, usize, u64);
-
-/// Tries a method with the bug and without it. Returns what finds the bug.
-fn finds(bug: WearBug, devices: &[TestDevice], (device, method, seed): Tried) -> Option<Find> {
-    let case = format!("{device} {method} {seed}");
-    let (device, (name, hunt)) = (&devices[device], HUNTS[method]);
-    planted::set(Some(bug.id()));
-    let found = guarded(hunt, device, seed);
-    planted::set(None);
-    let violation = found.err()?;
-    // A violation that also occurs without the bug does not count.
-    assert!(hunt(device, seed).is_ok(), "{device:?} {name} {seed}");
-    println!("| {:<26} | {name:<10} | {device:?}, seed {seed} | {violation:.100}", bug.name());
-    Some(Find { case, found_by: name.into(), searched: 0 })
-}
-
-fn find(bug: WearBug, recorded: Option<&Find>) -> Option<Find> {
-    let devices = rigs();
-    let numbers = |case: &str| -> Option<Tried> {
-        let [device, method, seed] = case.split(' ').map(|word| word.parse().ok()).collect::<Vec<_>>()[..]
-        else {
-            return None;
-        };
-        Some((device? as usize, method? as usize, seed?))
-    };
-    if let Some(known) = recorded
-        && let Some(tried) =
-            numbers(&known.case).filter(|tried| tried.0 < devices.len() && tried.1 < HUNTS.len())
-        && finds(bug, &devices, tried).is_some()
-    {
-        return Some(known.clone());
-    }
-    let mut searched = 0;
-    for seed in 1..=ROUNDS {
-        for device in 0..devices.len() {
-            // Only the exchange of two stripes has intermediate steps.
-            if bug == WearBug::SwapNotNoted && !devices[device].exchanges() {
-                continue;
-            }
-            for method in 0..HUNTS.len() {
-                searched += 1;
-                if let Some(found) = finds(bug, &devices, (device, method, seed)) {
-                    return Some(Find { searched, ..found });
-                }
-            }
-        }
-    }
-    None
-}
-
 #[test]
 fn planted_bugs_of_wear_leveling_are_found() {
     planted::silence_panics();
     let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/wear/found.csv"));
-    let mut missed = Vec::new();
+    let rigs = rigs();
     for bug in WearBug::iter() {
-        match find(bug, found.recorded(bug.name())) {
-            Some(find) => found.note(bug.name(), find),
-            None => missed.push(bug.name()),
-        }
+        // Only the exchange of two stripes has intermediate steps.
+        let devices = rigs.iter().filter(|r| bug != WearBug::SwapNotNoted || r.exchanges());
+        let devices: Vec<_> = devices.collect();
+        let tried = (1..=ROUNDS).flat_map(|seed| {
+            devices.iter().flat_map(move |device| {
+                let name = move |method| format!("{} {method} {seed}", device.name());
+                HUNTS.map(|(method, hunt)| (name(method), (*device, method, hunt, seed)))
+            })
+        });
+        found.search(bug, tried, |&(device, method, hunt, seed)| {
+            guarded(hunt, device, seed).is_err().then_some(method)
+        });
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
     found.finish();
 }
