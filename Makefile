@@ -68,15 +68,13 @@ test: toolchain clients wasm-target format pages unit plain ## everything that m
 # clippy-driver is the compiler, with lints. It takes its arguments as cargo-clippy passes them.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
-# All crates, their tests and benchmarks.
-TESTED := --workspace --locked --tests --examples --benches
-
 format:
 	$(CARGO) fmt --all --check
 	python3 scripts/check_paths.py
 
 lint: format ## formatting, and clippy of everything without warnings
-	$(CARGO) clippy $(TESTED) -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --exclude frit-fs-schedules --locked -- -D warnings
+	$(CARGO) clippy -p frit-fs-schedules --tests --locked -- -D warnings
 	$(CARGO) clippy --workspace --no-default-features --locked -- -D warnings
 
 # Not a part of `make test`: the list of advisories changes without a change of frit.
@@ -92,18 +90,19 @@ pages:
 docs: pages ## the pages, and documentation of the crates without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
-# What `make demo` builds: everything without programs in WebAssembly, whose compiler takes long to check.
+# What `make demo` builds: everything without programs in WebAssembly, whose compiler takes long to check. And benchmarks.
 plain:
 	RUSTDOCFLAGS="-D warnings" $(LINTED) $(CARGO) doc --workspace --no-deps --no-default-features --locked --quiet
 	$(LINTED) $(CARGO) check --workspace --bins --no-default-features --locked --quiet
+	$(LINTED) $(CARGO) check --workspace --benches --no-default-features --locked --quiet
 
 results: build ## the output of frit reproduce in the pages of docs/results; PAGES=ntl selects pages; 35 minutes for all
 	scripts/results.py $(PAGES)
 
 unit:
 	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'
-	$(LINTED) scripts/build_times.py gate -- $(CARGO) test $(TESTED) --no-run
-	$(LINTED) scripts/run_tests.py $(CARGO) test $(TESTED)
+	$(LINTED) scripts/build_times.py gate -- $(CARGO) test --workspace --locked --no-run
+	$(LINTED) scripts/run_tests.py $(CARGO) test --workspace --locked
 	$(LINTED) $(CARGO) test --workspace --locked --doc --quiet
 # The transports again, with requests through io_uring.
 	$(LINTED) scripts/with_rings.sh $(CARGO) test --workspace --locked --test transports

@@ -5,7 +5,7 @@
 
 COMMAND builds the programs, and names them as `cargo test --no-run --message-format=json` does:
 
-  scripts/run_tests.py cargo test --workspace --locked --tests
+  scripts/run_tests.py cargo test --workspace --locked
 
 `cargo test` runs one program after another. Some of their tests use one processor or wait, so that two programs at a
 time take less time than one by one. The working directory and the variables of a program are those that cargo gives
@@ -38,7 +38,7 @@ def programs(command):
         sys.exit(built.returncode)
     found = []
     for message in map(json.loads, built.stdout.splitlines()):
-        if message.get("executable") and message["profile"]["test"] and "bench" not in message["target"]["kind"]:
+        if message.get("executable") and message["profile"]["test"]:
             target = message["target"]
             found.append((Path(message["manifest_path"]).parent, target["name"], target["kind"][0], message["executable"]))
     return found

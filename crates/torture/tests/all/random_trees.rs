@@ -18,7 +18,7 @@ use std::fmt::Write;
 /// Number of trees of the test.
 const TREES: u64 = 24;
 /// Number of them in `make test`.
-const FEW_TREES: u64 = 10;
+const FEW_TREES: u64 = 6;
 
 /// Most layers between the top layer and a medium.
 const DEPTH: u32 = 4;
