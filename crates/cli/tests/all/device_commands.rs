@@ -43,7 +43,9 @@ impl Drop for Server {
 /// Returns the path of an example of this crate. `cargo test` builds examples, unless it gets the name of a
 /// test. With `--package`, dependencies would have other features, and would be built once more.
 pub(crate) fn example(name: &str) -> PathBuf {
+    // With the variable of a shuffled run, cargo would build everything again.
     let built = Command::new(env!("CARGO"))
+        .env_remove("RUSTC_BOOTSTRAP")
         .args(["build", "--quiet", "--offline", "--locked", "--workspace", "--example", name])
         .status();
     assert!(built.unwrap().success());
