@@ -73,8 +73,7 @@ format:
 	python3 scripts/check_paths.py
 
 lint: format ## formatting, and clippy of everything without warnings
-	$(CARGO) clippy --workspace --all-targets --exclude frit-fs-schedules --locked -- -D warnings
-	$(CARGO) clippy -p frit-fs-schedules --tests --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --workspace --no-default-features --locked -- -D warnings
 
 # Not a part of `make test`: the list of advisories changes without a change of frit.

@@ -149,19 +149,22 @@ def copy_problems(text):
 
 
 def main():
-    sources, missing, count = Sources(), set(), 0
+    sources, missing, count, copies = Sources(), set(), 0, 0
     pages = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for page in pages:
         for line, path in names(page.read_text()):
             count += 1
             if reason := file_problem(path) if "/" in path else sources.problem(path):
                 missing.add((page.relative_to(ROOT), line, reason))
+        copies += len(COPY.findall(page.read_text()))
         missing.update((page.relative_to(ROOT), line, reason) for line, reason in copy_problems(page.read_text()))
     for page, line, reason in sorted(missing):
         print(f"{page}:{line}: {reason}")
-    if missing:
+    if not copies:
+        print("extending.md shows no source any more, or in another form than this program finds")
+    if missing or not copies:
         sys.exit(1)
-    print(f"names: {len(pages)} pages, {count} names of items and files: all exist")
+    print(f"names: {len(pages)} pages, {count} names of items and files: all exist; {copies} copies of sources")
 
 
 if __name__ == "__main__":

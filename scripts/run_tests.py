@@ -39,8 +39,10 @@ def programs(command):
     found = []
     for message in map(json.loads, built.stdout.splitlines()):
         if message.get("executable") and message["profile"]["test"]:
-            target = message["target"]
-            found.append((Path(message["manifest_path"]).parent, target["name"], target["kind"][0], message["executable"]))
+            directory, target = Path(message["manifest_path"]).parent, message["target"]
+            found.append((directory, target["name"], target["kind"][0], message["executable"]))
+    if not found:
+        sys.exit(f"run_tests: {' '.join(build)} names no test program")
     return found
 
 
@@ -84,10 +86,10 @@ class Runs:
             name = f"{directory.relative_to(ROOT)} {target if kind == 'test' else f'({kind})'}"
             with self.lock:
                 if run.returncode == 0:
-                    skipped = [line for line in said if line.startswith("skipped: ")]
+                    skipped = dict.fromkeys(f"  {line}" for line in said if line.startswith("skipped: "))
                     ran = counts.split(";")[0].removeprefix("ok. ")
                     print(f"{name:<34} {ran:>12} {time.monotonic() - begin:6.1f} s", flush=True)
-                    print(*(f"  {line}" for line in dict.fromkeys(skipped)), sep="\n", end="\n" * bool(skipped), flush=True)
+                    print(*skipped, sep="\n", end="\n" * bool(skipped), flush=True)
                 else:
                     self.failed.append((name, counts or f"exit status {run.returncode}"))
                     print(*said, f"{name}: {self.failed[-1][1]}", sep="\n", flush=True)

@@ -31,6 +31,24 @@ fn a_loop_larger_than_the_cache_defeats_lru_but_not_the_oracle() {
     assert!(rows.iter().all(|r| r["accesses"] == 3000));
 }
 
+/// Gelenbe ("A Unified Approach to the Evaluation of a Class of Replacement Algorithms", IEEE Transactions on
+/// Computers, 1973): random eviction and FIFO have the same hit ratio if references are independent. A loop is no such
+/// workload: it defeats FIFO.
+#[test]
+fn random_eviction_has_the_hits_of_fifo_where_references_are_independent() {
+    let hits = |trace: &str, size: &str| {
+        let all = rows(&["cache", trace, "--policy", "fifo,random", "--size", size, "--json"]);
+        let accesses = all[0]["accesses"].as_f64().unwrap();
+        [0, 1].map(|n| all[n]["hits"].as_f64().unwrap() / accesses)
+    };
+    for size in ["4M", "16M"] {
+        let [fifo, random] = hits("gen:zipf,count=200k,size=4K,align=4K,span=64M", size);
+        assert!((fifo - random).abs() < 0.003, "{size}: {fifo} {random}");
+    }
+    let [fifo, random] = hits(LOOP, "2M");
+    assert!(fifo == 0.0 && random > 0.1, "{fifo} {random}");
+}
+
 #[test]
 fn a_table_has_a_row_a_policy_and_parameters_count() {
     let out = frit(&["cache", LOOP, "--size", "1M,2M"]);

@@ -47,6 +47,10 @@ impl Found {
     pub fn of(path: impl AsRef<Path>) -> Found {
         let path = path.as_ref().to_owned();
         let text = std::fs::read_to_string(&path).unwrap_or_default();
+        Found::parsed(path, &text)
+    }
+
+    fn parsed(path: PathBuf, text: &str) -> Found {
         let find = |line: &str| {
             let fields: Vec<&str> = line.split(',').collect();
             let [bug, case, found_by, searched] = fields[..] else { panic!("{}: '{line}'", path.display()) };
@@ -106,14 +110,23 @@ impl Found {
         self.note(bug.name(), recorded.or_else(search));
     }
 
+    /// Checks that no bug was missed, in a test of a part of the bugs.
+    ///
+    /// # Panics
+    ///
+    /// If a bug was missed.
+    pub fn check(&self) {
+        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(missed.is_empty(), "not found: {missed:?}");
+    }
+
     /// Ends the test. Writes the file if the variable `RECORD` is set.
     ///
     /// # Panics
     ///
     /// If a bug was missed, if the bugs are not those of the file, or if many of its cases no longer find theirs.
     pub fn finish(self) {
-        let missed = self.missed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        assert!(missed.is_empty(), "not found: {missed:?}");
+        self.check();
         let now = self.now.into_inner().unwrap_or_else(PoisonError::into_inner);
         if is_recording() {
             let row =
@@ -143,4 +156,82 @@ impl Found {
 
 fn is_recording() -> bool {
     std::env::var_os("RECORD").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    struct Bug;
+
+    impl From<Bug> for &'static str {
+        fn from(_: Bug) -> Self {
+            "bug"
+        }
+    }
+
+    impl PlantedBug for Bug {
+        const GROUP: crate::planted::Group = crate::planted::Group::Media;
+
+        fn discriminant(self) -> u16 {
+            u16::MAX
+        }
+    }
+
+    fn recorded(rows: &str) -> Found {
+        Found::parsed("recorded.csv".into(), &format!("{HEADER}\n{rows}"))
+    }
+
+    fn cases() -> impl Iterator<Item = (String, u32)> {
+        (0..5).map(|n| (format!("case {n}"), n))
+    }
+
+    /// Returns the cases that were tried with the bug, when those from 2 on find it.
+    fn tried(found: &Found) -> Vec<u32> {
+        let tried = std::cell::RefCell::new(Vec::new());
+        found.search(Bug, cases(), |case| {
+            let is_there = crate::planted::current().is_some();
+            is_there.then(|| tried.borrow_mut().push(*case));
+            (is_there && *case >= 2).then_some("check")
+        });
+        tried.into_inner()
+    }
+
+    #[test]
+    fn a_recorded_case_is_tried_first_and_alone() {
+        let found = recorded("bug,case 4,check,9\n");
+        assert_eq!(tried(&found), [4]);
+        found.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "do not find them any more")]
+    fn bugs_that_are_searched_for_are_told() {
+        let found = recorded("bug,case 1,check,1\n");
+        assert_eq!(tried(&found), [1, 0, 1, 2]);
+        found.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "not found")]
+    fn a_bug_that_no_case_finds_is_missed() {
+        let found = recorded("bug,case 1,check,1\n");
+        found.search(Bug, cases(), |_| None);
+        found.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "did not find")]
+    fn a_recorded_bug_that_is_left_out_is_told() {
+        let found = recorded("bug,case 4,check,9\nother,case 4,check,9\n");
+        tried(&found);
+        found.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "without bug")]
+    fn a_case_that_also_finds_something_without_the_bug_is_no_find() {
+        recorded("").search(Bug, cases(), |_| Some("check"));
+    }
 }

@@ -46,7 +46,7 @@ impl BlockRanges {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

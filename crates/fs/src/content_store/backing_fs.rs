@@ -72,7 +72,7 @@ fn huge(options: &str) -> bool {
     options.split(',').filter_map(|word| word.strip_prefix("huge=")).any(|how| how != "never")
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

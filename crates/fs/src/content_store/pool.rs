@@ -376,7 +376,7 @@ impl ContentFile for PoolFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
     use std::os::unix::fs::{lchown, symlink};

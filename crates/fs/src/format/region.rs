@@ -59,7 +59,7 @@ impl Geometry {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
     use strum::IntoEnumIterator;

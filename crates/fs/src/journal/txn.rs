@@ -189,7 +189,7 @@ impl<'a> Iterator for JournalRecords<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

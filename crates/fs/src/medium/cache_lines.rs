@@ -76,7 +76,7 @@ impl CacheLineFlush {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

@@ -159,7 +159,7 @@ unsafe fn stream(data: &[u8], to: *mut u8, cached: CacheLineFlush) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

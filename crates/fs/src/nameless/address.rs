@@ -46,7 +46,7 @@ pub(crate) fn blocks(ino: Ino, extent: &Extent) -> impl Iterator<Item = OwnedBlo
     (start..start + len).map(move |word| owned(ino, word))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

@@ -83,7 +83,7 @@ impl VirtualBlocks {
     }
 
     /// Returns the number of changed blocks.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     fn changed_blocks(&self) -> u64 {
         self.changed.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
@@ -145,7 +145,7 @@ impl Medium for VirtualBlocks {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

@@ -155,7 +155,7 @@ fn longest(bits: &Bits, want: u64) -> (u64, u64) {
 
 const _: () = assert!(WORDS as u64 * 64 == LINE_BLOCKS);
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -379,5 +379,5 @@ impl<D: Disk> Drop for Overlaid<D> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

@@ -57,7 +57,7 @@ pub(super) struct OverlayStore {
     /// Number of pages in each layer.
     counts: [AtomicU64; 2],
     /// Number of pages that it may still take, for tests of full memory.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(super) room: std::sync::atomic::AtomicI64,
 }
 

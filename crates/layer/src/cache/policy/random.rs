@@ -3,7 +3,7 @@
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use crate::numbers::{CacheSlot, Lbn};
-use frit_core::Result;
+use frit_core::{Result, split_mix};
 use std::collections::HashMap;
 
 /// The cached blocks, in any order, and the position of each.
@@ -11,6 +11,7 @@ use std::collections::HashMap;
 pub struct Random {
     blocks: Vec<Victim>,
     position: HashMap<u32, usize>,
+    /// State of the draws, which are the same in each run.
     state: u64,
 }
 
@@ -43,10 +44,7 @@ impl EvictionPolicy for Random {
     }
 
     fn victims(&mut self, _: &Directory, _: u32, out: &mut Vec<Victim>) {
-        // A linear congruential generator (Knuth, MMIX): runs stay reproducible.
-        self.state =
-            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let at = (self.state >> 33).checked_rem(self.blocks.len() as u64);
+        let at = split_mix::next(&mut self.state).checked_rem(self.blocks.len() as u64);
         if let Some(victim) = at.map(|at| self.blocks[at as usize]) {
             self.remove(victim.slot, victim.lbn);
             out.push(victim);

@@ -2,6 +2,7 @@
 
 use super::GcPolicy;
 use crate::flash::{BlockTable, BlockUse};
+use frit_core::split_mix;
 
 /// Blocks that are compared for one victim.
 const D: u32 = 10;
@@ -9,16 +10,8 @@ const D: u32 = 10;
 /// The fewest valid pages among [`D`] sealed blocks drawn at random.
 #[derive(Clone, Default, Debug)]
 pub struct DChoices {
+    /// State of the draws, which are the same in each run.
     state: u64,
-}
-
-impl DChoices {
-    /// A linear congruential generator (Knuth, MMIX): runs stay reproducible.
-    fn random(&mut self, below: u32) -> u32 {
-        self.state =
-            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.state >> 33) % u64::from(below)) as u32
-    }
 }
 
 impl GcPolicy for DChoices {
@@ -27,8 +20,9 @@ impl GcPolicy for DChoices {
         let usable = |b: &u32| {
             blocks.state(*b) == BlockUse::Sealed && u32::from(blocks.valid(*b)) < blocks.pages_per_block()
         };
-        let drawn: Vec<u32> = (0..D).map(|_| all.start + self.random(blocks.blocks_per_unit())).collect();
-        let best = drawn.into_iter().filter(usable).min_by_key(|&b| blocks.valid(b));
+        let of_unit = u64::from(blocks.blocks_per_unit());
+        let drawn = (0..D).map(|_| all.start + (split_mix::next(&mut self.state) % of_unit) as u32);
+        let best = drawn.filter(usable).min_by_key(|&b| blocks.valid(b));
         // None of those drawn can be cleaned: the first that can.
         best.or_else(|| blocks.of_unit(unit).find(|b| usable(b)))
     }

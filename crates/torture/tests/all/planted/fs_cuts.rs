@@ -2,13 +2,13 @@
 //! nothing without it. `fs_cuts.csv` has the operations and the cuts that do. If they do not any more, others are
 //! tried; with `RECORD=1`, all are.
 
+use super::on_all_processors;
 use frit_core::planted::{Found, silence_panics};
 use frit_fs::planted::Bug;
 use frit_torture::fs::FsOp;
 use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::base;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use strum::{IntoEnumIterator, IntoStaticStr};
 
 /// Number of seeds of cuts that are tried with each sequence.
@@ -138,21 +138,13 @@ fn every_planted_bug_of_the_file_system_is_found() {
     silence_panics();
     let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/fs_cuts.csv"));
     let bugs: Vec<_> = Bug::iter().collect();
-    let next = AtomicUsize::new(0);
-    let find_all = || {
-        while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let hunts = (0..SEEDS).flat_map(|seed| {
-                hunts_of(*bug).map(move |(ops, kind)| {
-                    (format!("{} {seed}: {}", <&str>::from(kind), ops.join("; ")), (ops, kind, seed))
-                })
-            });
-            found.search(*bug, hunts, finds);
-        }
-    };
-    std::thread::scope(|threads| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            threads.spawn(find_all);
-        }
+    on_all_processors(&bugs, |bug, (): &mut ()| {
+        let hunts = (0..SEEDS).flat_map(|seed| {
+            hunts_of(*bug).map(move |(ops, kind)| {
+                (format!("{} {seed}: {}", <&str>::from(kind), ops.join("; ")), (ops, kind, seed))
+            })
+        });
+        found.search(*bug, hunts, finds);
     });
     found.finish();
 }

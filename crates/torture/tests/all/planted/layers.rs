@@ -4,6 +4,7 @@
 //! Bugs of the first kind are made in the sink, which deletes edges, fences and acknowledgements.
 //! Bugs of the second kind are hooks in the layer and the media, behind the feature `planted`.
 
+use super::on_all_processors;
 use crate::common;
 use frit_compose::planted::MirrorBug;
 use frit_compose::planted::NestBug;
@@ -21,7 +22,6 @@ use frit_torture::block::replay::replay;
 use frit_torture::block::report::FailedCase;
 use frit_wear::planted::WearBug;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use strum::IntoEnumIterator;
 
 /// Number of workloads after which a bug counts as missed.
@@ -511,20 +511,9 @@ fn every_planted_bug_is_found() {
     all.retain(|(name, ..)| only.as_ref().is_none_or(|o| name.starts_with(o.as_str())));
     let found = Found::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/planted/layers.csv"));
     // Bugs are planted for a thread, and this test takes longer than most.
-    let next = AtomicUsize::new(0);
-    let find_all = || {
-        let mut sound = Sound::new();
-        while let Some((name, what, modes, stacks)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let known = found.recorded(name).and_then(|recorded| again(*what, recorded));
-            found.note(name, known.or_else(|| hunt(*what, modes, stacks, &mut sound)));
-        }
-    };
-    std::thread::scope(|threads| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            threads.spawn(find_all);
-        }
+    on_all_processors(&all, |(name, what, modes, stacks), sound: &mut Sound| {
+        let known = found.recorded(name).and_then(|recorded| again(*what, recorded));
+        found.note(name, known.or_else(|| hunt(*what, modes, stacks, sound)));
     });
-    if only.is_none() {
-        found.finish();
-    }
+    if only.is_some() { found.check() } else { found.finish() }
 }
