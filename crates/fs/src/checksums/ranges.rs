@@ -46,7 +46,8 @@ impl BlockRanges {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -72,7 +72,8 @@ fn huge(options: &str) -> bool {
     options.split(',').filter_map(|word| word.strip_prefix("huge=")).any(|how| how != "never")
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

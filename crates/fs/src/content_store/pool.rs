@@ -376,7 +376,8 @@ impl ContentFile for PoolFile {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
     use std::os::unix::fs::{lchown, symlink};

@@ -245,7 +245,8 @@ pub(crate) fn uuid_in(first: &[u8]) -> [u64; 2] {
     if word(0) == MAGIC { [word(2), word(3)] } else { [0; 2] }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

@@ -189,7 +189,8 @@ impl<'a> Iterator for JournalRecords<'a> {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

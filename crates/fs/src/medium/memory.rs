@@ -159,7 +159,8 @@ unsafe fn stream(data: &[u8], to: *mut u8, cached: CacheLineFlush) {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

@@ -46,7 +46,8 @@ pub(crate) fn blocks(ino: Ino, extent: &Extent) -> impl Iterator<Item = OwnedBlo
     (start..start + len).map(move |word| owned(ino, word))
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

@@ -83,7 +83,8 @@ impl VirtualBlocks {
     }
 
     /// Returns the number of changed blocks.
-    #[cfg(all(test, not(feature = "shuttle")))]
+    #[cfg(test)]
+    #[cfg(not(feature = "shuttle"))]
     fn changed_blocks(&self) -> u64 {
         self.changed.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
@@ -145,7 +146,8 @@ impl Medium for VirtualBlocks {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

@@ -116,7 +116,8 @@ fn check_or_not(salt: u32, line: u64, bits: &Bits, sound: bool) -> u64 {
     if sound { right } else { !right }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
 

@@ -155,7 +155,8 @@ fn longest(bits: &Bits, want: u64) -> (u64, u64) {
 
 const _: () = assert!(WORDS as u64 * 64 == LINE_BLOCKS);
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -159,7 +159,8 @@ impl DoubleWriteLog {
     }
 
     /// Returns `true` if no log has to be replayed.
-    #[cfg(all(test, not(feature = "shuttle")))]
+    #[cfg(test)]
+    #[cfg(not(feature = "shuttle"))]
     pub(super) fn is_done(disk: &impl Disk) -> bool {
         Self::read(disk).unwrap().is_none()
     }

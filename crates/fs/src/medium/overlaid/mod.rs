@@ -379,5 +379,6 @@ impl<D: Disk> Drop for Overlaid<D> {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;

@@ -57,7 +57,8 @@ pub(super) struct OverlayStore {
     /// Number of pages in each layer.
     counts: [AtomicU64; 2],
     /// Number of pages that it may still take, for tests of full memory.
-    #[cfg(all(test, not(feature = "shuttle")))]
+    #[cfg(test)]
+    #[cfg(not(feature = "shuttle"))]
     pub(super) room: std::sync::atomic::AtomicI64,
 }
 
