@@ -18,6 +18,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -25,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Programs that take longest, which begin first.
-FIRST = ("cli", "torture", "serve", "reproduce", "isp", "calibrate")
+FIRST = ("cli", "torture", "serve", "reproduce", "isp", "fs", "calibrate", "volume")
 # Programs, as package and target, that run beside no other, at the end: tools of file systems read all loop devices.
 ALONE = {("cli", "attach")}
 
@@ -78,17 +79,21 @@ class Runs:
                 # The option is of an unstable form, which a stable harness takes with this variable.
                 variables["RUSTC_BOOTSTRAP"] = "1"
                 arguments += ["-Zunstable-options", "--shuffle-seed", str(self.options.shuffle)]
-            run = subprocess.run(
-                arguments, cwd=directory, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-            )
-            said = run.stdout.decode(errors="replace").splitlines()
+            with tempfile.TemporaryFile() as output:
+                run = subprocess.Popen(arguments, cwd=directory, env=variables, stdout=output, stderr=subprocess.STDOUT)
+                # The usage is that of the program and of the programs that it started and waited for.
+                _, status, used = os.wait4(run.pid, 0)
+                run.returncode = os.waitstatus_to_exitcode(status)
+                output.seek(0)
+                said = output.read().decode(errors="replace").splitlines()
+            wall, cpu = time.monotonic() - begin, used.ru_utime + used.ru_stime
             counts = next((line.removeprefix("test result: ") for line in reversed(said) if "test result:" in line), "")
             name = f"{directory.relative_to(ROOT)} {target if kind == 'test' else f'({kind})'}"
             with self.lock:
                 if run.returncode == 0:
                     skipped = dict.fromkeys(f"  {line}" for line in said if line.startswith("skipped: "))
                     ran = counts.split(";")[0].removeprefix("ok. ")
-                    print(f"{name:<34} {ran:>12} {time.monotonic() - begin:6.1f} s", flush=True)
+                    print(f"{name:<34} {ran:>12} {wall:6.1f} s {cpu:6.1f} s of a processor", flush=True)
                     print(*skipped, sep="\n", end="\n" * bool(skipped), flush=True)
                 else:
                     self.failed.append((name, counts or f"exit status {run.returncode}"))

@@ -58,7 +58,6 @@ pub(super) struct OverlayStore {
     counts: [AtomicU64; 2],
     /// Number of pages that it may still take, for tests of full memory.
     #[cfg(test)]
-    #[cfg(not(feature = "shuttle"))]
     pub(super) room: std::sync::atomic::AtomicI64,
 }
 
