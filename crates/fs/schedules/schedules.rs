@@ -16,7 +16,9 @@ const ROOT: &Caller = &Caller::ROOT;
 /// Number of interleavings for each combination of operations.
 const TRIED: usize = 400;
 
-type Shared = Arc<Fs<Mapped>>;
+/// A medium of any kind. The file system is compiled once for all of them.
+type AnyMedium = Arc<dyn Medium>;
+type Shared = Arc<Fs<AnyMedium>>;
 type ConcurrentOp = fn(&dyn FileSystem);
 
 /// Creates a file system with directories a and b, a file a/f with a second name b/h, and an empty
@@ -28,7 +30,8 @@ fn fresh() -> Shared {
         clock: Clock::counted(1_000_000),
         ..FormatOptions::default()
     };
-    let fs = Fs::format(Mapped::anonymous(512 << 10).unwrap(), format).unwrap();
+    let medium: AnyMedium = Arc::new(Mapped::anonymous(512 << 10).unwrap());
+    let fs = Fs::format(medium, format).unwrap();
     let a = fs.create(ROOT, Ino::ROOT, b"a", NewInode::directory(0o755)).unwrap().ino;
     let b = fs.create(ROOT, Ino::ROOT, b"b", NewInode::directory(0o755)).unwrap().ino;
     let file = fs.create(ROOT, a, b"f", NewInode::file(0o644)).unwrap().ino;
@@ -226,7 +229,7 @@ fn operations_meet_syncs_of_an_image_on_a_disk() {
         let runner = shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(TRIED / 8), config);
         runner.run(move || {
             let disk = Arc::new(InfallibleDisk(Mutex::new(vec![0; 512 << 10])));
-            let medium = Overlaid::on(Arc::clone(&disk), 24 * 4096).unwrap();
+            let medium: AnyMedium = Arc::new(Overlaid::on(Arc::clone(&disk), 24 * 4096).unwrap());
             let format = FormatOptions {
                 inodes: Some(64),
                 clock: Clock::counted(1_000_000),

@@ -181,7 +181,8 @@ pub(crate) fn damage<M: Medium>(medium: &M, enabled: bool, closed: bool) -> Opti
 ///
 /// # Errors
 /// The medium has no file system with command files, or its registers are damaged.
-pub fn read_registers<M: Medium>(medium: &M) -> Result<Vec<RegisterSet>> {
+pub fn read_registers(medium: &dyn Medium) -> Result<Vec<RegisterSet>> {
+    let medium = &medium;
     if !crate::format::Superblock::read(medium)?.command_files {
         return Err(Error::Image(
             "the file system has no command files: it was made with --no-isp, or by an older version. \

@@ -155,29 +155,3 @@ fn plain_words(why: &str) -> String {
     .iter()
     .fold(why.to_owned(), |text, (from, to)| text.replace(from, to))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use frit_layer::HfslConfig;
-
-    #[test]
-    fn keys_are_those_of_the_file() {
-        let keys = keys_of::<HfslConfig>();
-        assert!(keys.contains(&"FUSION_METHOD") && keys.contains(&"gc") && !keys.contains(&"fusion_method"));
-    }
-
-    #[test]
-    fn the_nearest_word_is_like_it_or_none() {
-        let known = ["SSW", "capacity", "gc_low_blocks", "gc_high_blocks"];
-        for (word, near) in [
-            ("SWW", Some("SSW")),
-            ("ssw", Some("SSW")),
-            ("capasity", Some("capacity")),
-            ("gc_lowblocks", Some("gc_low_blocks")),
-            ("colour", None),
-        ] {
-            assert_eq!(nearest(word, known), near, "{word}");
-        }
-    }
-}

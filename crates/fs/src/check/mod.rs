@@ -97,7 +97,7 @@ struct CheckContext<'a, M> {
 ///
 /// # Errors
 /// The medium contains no file system, or neither of its superblocks is readable.
-pub fn check<M: Medium>(medium: &M) -> Result<Report> {
+pub fn check(medium: &dyn Medium) -> Result<Report> {
     check_all(medium, false)
 }
 
@@ -106,14 +106,16 @@ pub fn check<M: Medium>(medium: &M) -> Result<Report> {
 ///
 /// # Errors
 /// As for [`check`]; the file system was formatted without checksums of contents.
-pub fn check_contents<M: Medium>(medium: &M) -> Result<Report> {
-    if !Superblock::read(medium)?.geometry.has_sums() {
+pub fn check_contents(medium: &dyn Medium) -> Result<Report> {
+    if !Superblock::read(&medium)?.geometry.has_sums() {
         return Err(Error::Image("the file system has no checksums of contents (--data-checksums)".into()));
     }
     check_all(medium, true)
 }
 
-fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
+/// Compiled once, and not for each medium.
+fn check_all(medium: &dyn Medium, contents: bool) -> Result<Report> {
+    let medium = &medium;
     let superblock = Superblock::read(medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());
     let command_files = superblock.command_files;

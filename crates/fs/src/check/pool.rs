@@ -14,8 +14,8 @@ use crate::medium::Medium;
 ///
 /// # Errors
 /// As [`check`]; the content files belong to another file system, or cannot be listed.
-pub fn check_pool<M: Medium>(medium: &M, content_store: &dyn ContentStore) -> Result<Report> {
-    check_content_store(&Superblock::read(medium)?, Some(content_store))?;
+pub fn check_pool(medium: &dyn Medium, content_store: &dyn ContentStore) -> Result<Report> {
+    check_content_store(&Superblock::read(&medium)?, Some(content_store))?;
     let mut report = check(medium)?;
     check_strays(medium, content_store, &mut report)?;
     Ok(report)
@@ -26,8 +26,8 @@ pub fn check_pool<M: Medium>(medium: &M, content_store: &dyn ContentStore) -> Re
 ///
 /// # Errors
 /// As [`check_pool`] and [`repair`]; a content file cannot be removed.
-pub fn repair_pool<M: Medium>(medium: &M, content_store: &dyn ContentStore, clock: &Clock) -> Result<Report> {
-    check_content_store(&Superblock::read(medium)?, Some(content_store))?;
+pub fn repair_pool(medium: &dyn Medium, content_store: &dyn ContentStore, clock: &Clock) -> Result<Report> {
+    check_content_store(&Superblock::read(&medium)?, Some(content_store))?;
     let mut report = repair(medium, clock)?;
     // Strays are removed only if the metadata is clean: a damaged inode may still own its content
     // file.
@@ -46,20 +46,20 @@ pub fn repair_pool<M: Medium>(medium: &M, content_store: &dyn ContentStore, cloc
     Ok(report)
 }
 
-fn all<M: Medium>(
-    medium: &M,
+fn all(
+    medium: &dyn Medium,
     content_store: &dyn ContentStore,
 ) -> Result<Vec<crate::content_store::ContentId>> {
-    let superblock = Superblock::read(medium)?;
+    let superblock = Superblock::read(&medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());
-    let counters = Counters::read(medium, &geometry, salt);
-    let highest = counters.map_or_else(|_| highest(medium, &geometry, salt), |counters| counters.highest);
-    strays(medium, &superblock, highest, content_store)
+    let counters = Counters::read(&medium, &geometry, salt);
+    let highest = counters.map_or_else(|_| highest(&medium, &geometry, salt), |counters| counters.highest);
+    strays(&medium, &superblock, highest, content_store)
 }
 
 /// Counts stray content files. After a crash they are expected, and the next open removes them;
 /// after a clean close they are reported as problems.
-fn check_strays<M: Medium>(medium: &M, content_store: &dyn ContentStore, report: &mut Report) -> Result<()> {
+fn check_strays(medium: &dyn Medium, content_store: &dyn ContentStore, report: &mut Report) -> Result<()> {
     for stray in all(medium, content_store)? {
         report.strays += 1;
         if report.closed {

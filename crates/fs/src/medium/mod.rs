@@ -11,6 +11,7 @@ pub use mapped::Mapped;
 pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, OverlayNote, OverlayOptions};
 
 use crate::error::Result;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Byte-addressable durable memory, shared by threads.
@@ -68,8 +69,14 @@ pub trait Medium: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
+impl fmt::Debug for dyn Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Medium").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
 /// Forwards to the medium that a pointer refers to.
-impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
+impl<M: Medium + ?Sized, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
     fn bytes(&self) -> u64 {
         (**self).bytes()
     }

@@ -1,36 +1,37 @@
 //! Operations on metadata with damage of each kind: they return an error, and no other data is
 //! lost.
 
+use crate::{AnyMedium, memory};
 use frit_fs::RenameMode::{Exchange, Replace};
 use frit_fs::{
-    COMMAND_NAME, Caller, Clock, Error, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Mapped,
-    Medium, NewInode, REGISTER_SETS, RegisterSet, RegisterStatus, check, read_registers, repair,
+    COMMAND_NAME, Caller, Clock, Error, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Medium,
+    NewInode, REGISTER_SETS, RegisterSet, RegisterStatus, check, read_registers, repair,
 };
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
 const TOP: Ino = Ino::ROOT;
 
-type TestFs = Fs<Arc<Mapped>>;
+type TestFs = Fs<AnyMedium>;
 
 fn fresh() -> TestFs {
-    let medium = Arc::new(Mapped::anonymous(4 << 20).unwrap());
+    let medium = memory(4 << 20);
     Fs::format(medium, FormatOptions { uuid: Some(7), ..FormatOptions::default() }).unwrap()
 }
 
-fn again(fs: TestFs, damage: impl FnOnce(&Mapped)) -> TestFs {
+fn again(fs: TestFs, damage: impl FnOnce(&dyn Medium)) -> TestFs {
     let medium = fs.close().unwrap();
     damage(&medium);
     Fs::open(medium, FsOptions::default()).unwrap()
 }
 
-fn flip(medium: &Mapped, at: u64, bit: u8) {
+fn flip(medium: &dyn Medium, at: u64, bit: u8) {
     let mut byte = [0];
     medium.read(at, &mut byte);
     medium.write_data(at, &[byte[0] ^ 1 << bit]);
 }
 
-fn word(medium: &Mapped, at: u64) -> u64 {
+fn word(medium: &dyn Medium, at: u64) -> u64 {
     let mut bytes = [0; 8];
     medium.read(at, &mut bytes);
     u64::from_le_bytes(bytes)
@@ -205,7 +206,7 @@ fn a_damaged_command_file_stays_until_a_repair_creates_another() {
         let geometry = *fs.geometry();
         // Two more transactions, because recovery replays the last two.
         let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), NewInode::file(0)).unwrap());
-        let refer = |medium: &Mapped, to: u64| {
+        let refer = |medium: &dyn Medium, to: u64| {
             let at = geometry.inode_at(d.0);
             let mut inode = vec![0; 256];
             medium.read(at, &mut inode);
@@ -264,7 +265,7 @@ fn a_damaged_command_file_stays_until_a_repair_creates_another() {
 fn the_registers_are_checked_and_cleared() {
     const REGISTERS: u64 = 4096;
     for command_files in [true, false] {
-        let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+        let medium = memory(1 << 20);
         let format = FormatOptions { command_files, ..FormatOptions::default() };
         let fs = Fs::format(Arc::clone(&medium), format).unwrap();
         let set = RegisterSet { ino: 5, queries: vec![b"word".to_vec()], ..RegisterSet::default() };
@@ -313,7 +314,7 @@ fn registers_that_a_power_loss_left_are_sound() {
     for closed in [false, true] {
         // The first word of the header is missing; a set has values, and no status.
         for (at, word) in [(0, 0_u64), (512 + 16, 5)] {
-            let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+            let medium = memory(1 << 20);
             let fs = Fs::format(Arc::clone(&medium), FormatOptions::default()).unwrap();
             if closed {
                 fs.close().unwrap();

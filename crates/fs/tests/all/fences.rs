@@ -1,5 +1,6 @@
 //! Number of fences of each operation, compared with the table in `docs/design/fs.md`.
 
+use crate::erased;
 use frit_fs::{
     Allocate, AttrChanges, Caller, Clock, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium,
     NewInode, RenameMode, XattrMode,
@@ -59,12 +60,14 @@ fn said() -> BTreeMap<String, u32> {
 fn each_operation_takes_as_many_fences_as_the_page_says() {
     let root = &Caller::ROOT;
     let medium = Arc::new(FenceCounter(Mapped::anonymous(4 << 20).unwrap(), AtomicU32::new(0)));
-    drop(Fs::format(Arc::clone(&medium), FormatOptions::default()).unwrap());
+    drop(Fs::format(erased(Arc::clone(&medium)), FormatOptions::default()).unwrap());
     let mut found = BTreeMap::new();
     let mut before = medium.1.load(Ordering::Relaxed);
-    let fs =
-        Fs::open(Arc::clone(&medium), FsOptions { clock: Clock::counted(2 << 40), ..FsOptions::default() })
-            .unwrap();
+    let fs = Fs::open(
+        erased(Arc::clone(&medium)),
+        FsOptions { clock: Clock::counted(2 << 40), ..FsOptions::default() },
+    )
+    .unwrap();
     let mut cost = |what: &str| {
         let now = medium.1.load(Ordering::Relaxed);
         found.insert(what.to_string(), now - before);

@@ -1,18 +1,16 @@
 //! Operations on a full file system: those that need no free block, and those that free some.
 
+use crate::{AnyMedium, memory};
 use frit_fs::Allocate::{Keep, Punch};
-use frit_fs::{
-    Caller, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, NewInode, check, check_contents,
-};
-use std::sync::Arc;
+use frit_fs::{Caller, FileSystem, FormatOptions, Fs, FsOptions, Ino, NewInode, check, check_contents};
 
 const ROOT: &Caller = &Caller::ROOT;
 const BLOCK: u64 = 4096;
 
-type TestFs = Fs<Arc<Mapped>>;
+type TestFs = Fs<AnyMedium>;
 
 fn fresh(sums: bool) -> TestFs {
-    let medium = Arc::new(Mapped::anonymous(4 << 20).unwrap());
+    let medium = memory(4 << 20);
     Fs::format(medium, FormatOptions { inodes: Some(1024), sums, ..FormatOptions::default() }).unwrap()
 }
 

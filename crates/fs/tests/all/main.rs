@@ -19,3 +19,18 @@ mod semantics;
 mod smoke;
 mod sums;
 mod threads;
+
+use frit_fs::{Mapped, Medium};
+use std::sync::Arc;
+
+/// A medium of any kind. The file system is compiled once for all of them.
+type AnyMedium = Arc<dyn Medium>;
+
+fn erased(medium: impl Medium + 'static) -> AnyMedium {
+    Arc::new(medium)
+}
+
+/// Memory of some bytes.
+fn memory(bytes: u64) -> AnyMedium {
+    erased(Mapped::anonymous(bytes).unwrap())
+}

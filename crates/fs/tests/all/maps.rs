@@ -1,19 +1,19 @@
 //! Maps of file ranges.
 
+use crate::{AnyMedium, memory};
 use frit_fs::{
-    Allocate, Caller, Error, FileSystem, FormatOptions, Fs, Ino, Mapped, NewInode, OpenFile, Paths, check,
+    Allocate, Caller, Error, FileSystem, FormatOptions, Fs, Ino, NewInode, OpenFile, Paths, check,
 };
 use proptest::prelude::*;
 
 const ROOT: &Caller = &Caller::ROOT;
 
-fn fresh(sums: bool) -> Fs<Mapped> {
-    Fs::format(Mapped::anonymous(4 << 20).unwrap(), FormatOptions { sums, ..FormatOptions::default() })
-        .unwrap()
+fn fresh(sums: bool) -> Fs<AnyMedium> {
+    Fs::format(memory(4 << 20), FormatOptions { sums, ..FormatOptions::default() }).unwrap()
 }
 
 /// Creates a file with data in every second block.
-fn scattered(fs: &Fs<Mapped>, blocks: u64) -> Vec<u8> {
+fn scattered(fs: &Fs<AnyMedium>, blocks: u64) -> Vec<u8> {
     let ino = fs.create(ROOT, Ino::ROOT, b"f", NewInode::file(0o644)).unwrap().ino;
     let mut all = vec![0; blocks as usize * 4096];
     for block in (0..blocks).step_by(2) {

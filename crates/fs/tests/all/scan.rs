@@ -1,8 +1,9 @@
 //! Contents for the processing engine: the same bytes as those of reads, with the rights of a caller.
 
+use crate::{AnyMedium, erased, memory};
 use frit_fs::{
     Allocate, AttrChanges, Caller, Error, FileContents, FileSystem, FormatOptions, Fs, InStorage, Ino,
-    Mapped, Medium, NewInode, Overlaid, OverlayOptions, Overrides,
+    NewInode, Overlaid, OverlayOptions, Overrides,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ fn apply(fs: &dyn FileSystem, ino: Ino, change: Change) {
 }
 
 /// Compares scans with reads after each change.
-fn compare<M: Medium + 'static>(medium: M, sums: bool, changes: &[Change], ranges: &[(u64, usize)]) {
+fn compare(medium: AnyMedium, sums: bool, changes: &[Change], ranges: &[(u64, usize)]) {
     let fs = Arc::new(Fs::format(medium, FormatOptions { sums, ..FormatOptions::default() }).unwrap());
     let ino = file(&*fs, 0o644);
     let contents = Arc::clone(&fs).open_contents(ROOT, ino, false).unwrap();
@@ -80,19 +81,19 @@ proptest! {
         changes in changes(),
         ranges in proptest::collection::vec((0..320_000_u64, 0..300_000_usize), 4),
     ) {
-        compare(Mapped::anonymous(4 << 20).unwrap(), false, &changes, &ranges);
-        compare(Mapped::anonymous(4 << 20).unwrap(), true, &changes, &ranges);
+        compare(memory(4 << 20), false, &changes, &ranges);
+        compare(memory(4 << 20), true, &changes, &ranges);
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("img");
         std::fs::File::create(&image).unwrap().set_len(4 << 20).unwrap();
         let overlay = OverlayOptions::default();
-        compare(Overlaid::open(&image, &overlay).unwrap(), false, &changes, &ranges);
+        compare(erased(Overlaid::open(&image, &overlay).unwrap()), false, &changes, &ranges);
     }
 }
 
 #[test]
 fn mapped_contents_are_not_copied() {
-    let fs = Arc::new(Fs::format(Mapped::anonymous(4 << 20).unwrap(), FormatOptions::default()).unwrap());
+    let fs = Arc::new(Fs::format(memory(4 << 20), FormatOptions::default()).unwrap());
     let ino = file(&*fs, 0o644);
     fs.write(ino, 0, &[7; 1 << 20]).unwrap();
     let contents = Arc::clone(&fs).open_contents(ROOT, ino, false).unwrap();
@@ -103,7 +104,7 @@ fn mapped_contents_are_not_copied() {
 
 #[test]
 fn the_rights_of_the_caller_hold() {
-    let fs = Arc::new(Fs::format(Mapped::anonymous(1 << 20).unwrap(), FormatOptions::default()).unwrap());
+    let fs = Arc::new(Fs::format(memory(1 << 20), FormatOptions::default()).unwrap());
     let ino = file(&*fs, 0o640);
     let caller = |uid, gid, groups: &[u32]| Caller {
         uid,

@@ -1,14 +1,15 @@
 //! A tour of all operations, whose results are verified before and after a reopen.
 
+use crate::{AnyMedium, memory};
 use frit_fs::{
-    Allocate, AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, InodeType, Mapped,
+    Allocate, AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, InodeType, Medium,
     NewInode, OpenFile, RenameMode, Seek, XattrMode,
 };
 
 const ROOT: &Caller = &Caller::ROOT;
 
-fn fresh(bytes: u64) -> Fs<Mapped> {
-    Fs::format(Mapped::anonymous(bytes).unwrap(), FormatOptions::default()).unwrap()
+fn fresh(bytes: u64) -> Fs<AnyMedium> {
+    Fs::format(memory(bytes), FormatOptions::default()).unwrap()
 }
 
 fn names(fs: &dyn FileSystem, dir: Ino) -> Vec<String> {
@@ -28,7 +29,7 @@ fn contents(fs: &dyn FileSystem, ino: Ino) -> Vec<u8> {
     bytes
 }
 
-fn assert_clean(medium: &Mapped) {
+fn assert_clean(medium: &dyn Medium) {
     let report = frit_fs::check(medium).unwrap();
     assert!(report.is_clean(), "{report:#?}");
 }

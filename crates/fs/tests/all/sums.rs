@@ -1,18 +1,19 @@
 //! Checksums of contents: damaged contents are never returned as valid.
 
+use crate::{AnyMedium, memory};
 use frit_fs::{
-    AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode,
-    check, check_contents,
+    AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Medium, NewInode, check,
+    check_contents,
 };
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
 const BLOCK: usize = 4096;
 
-type TestFs = Fs<Arc<Mapped>>;
+type TestFs = Fs<AnyMedium>;
 
 fn fresh() -> TestFs {
-    let medium = Arc::new(Mapped::anonymous(4 << 20).unwrap());
+    let medium = memory(4 << 20);
     Fs::format(medium, FormatOptions { sums: true, ..FormatOptions::default() }).unwrap()
 }
 
@@ -133,7 +134,7 @@ fn a_check_tells_what_is_damaged_and_what_has_no_checksum() {
     assert_eq!((report.verified, report.unsummed, report.found), (3, 1, 1), "{report:#?}");
     assert!(report.problems[0].contains("from byte 12288 on"), "{report:#?}");
     assert!(check(&medium).unwrap().is_clean(), "metadata are");
-    let plain = Fs::format(Mapped::anonymous(1 << 20).unwrap(), FormatOptions::default()).unwrap();
+    let plain = Fs::format(memory(1 << 20), FormatOptions::default()).unwrap();
     let refused = check_contents(plain.medium()).unwrap_err().to_string();
     assert!(refused.contains("--data-checksums"), "{refused}");
 }

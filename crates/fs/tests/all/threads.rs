@@ -1,9 +1,10 @@
 //! Several threads on one file system. Each has its own files with a shadow copy, and all of them
 //! compete for common names.
 
+use crate::{AnyMedium, memory};
 use frit_fs::{
-    Allocate, AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, NewInode,
-    OpenFile, Paths, RenameMode, check,
+    Allocate, AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, NewInode, OpenFile,
+    Paths, RenameMode, check,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -30,7 +31,7 @@ fn expected_of_common(error: &Error) -> bool {
 }
 
 /// Performs one operation on files of this thread.
-fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<String, Vec<u8>>) {
+fn own(fs: &Fs<AnyMedium>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("own-{}", rng.random_range(0..12));
     match (rng.random_range(0..6), shadow.get_mut(&name)) {
         (0..=2, Some(bytes)) => {
@@ -71,7 +72,7 @@ fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<Stri
 
 /// Calls `operate` with the inode of a name, if the name is still there when its number can no longer be reused.
 fn with_named(
-    fs: &Fs<Mapped>,
+    fs: &Fs<AnyMedium>,
     dir: Ino,
     name: &[u8],
     operate: impl FnOnce(Ino) -> frit_fs::Result<()>,
@@ -85,7 +86,7 @@ fn with_named(
 }
 
 /// Performs one operation on names that all threads change.
-fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
+fn common(fs: &Fs<AnyMedium>, dirs: &[Ino], rng: &mut SmallRng) {
     let mut dir = || dirs[rng.random_range(0..dirs.len())];
     let (from, to) = (dir(), dir());
     let mut name = || format!("n{}", rng.random_range(0..6)).into_bytes();
@@ -114,7 +115,7 @@ fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
 }
 
 fn run(seed: u64, bytes: u64, nodes: usize) {
-    let fs = Fs::format(Mapped::anonymous(bytes).unwrap(), FormatOptions::default()).unwrap();
+    let fs = Fs::format(memory(bytes), FormatOptions::default()).unwrap();
     let medium = fs.close().unwrap();
     let fs = Fs::open(medium, FsOptions { nodes, ..FsOptions::default() }).unwrap();
     let mut dirs = vec![Ino::ROOT];
@@ -167,7 +168,7 @@ fn the_same_with_hardly_any_inodes_in_memory() {
 
 #[test]
 fn appends_of_several_threads_are_all_there() {
-    let fs = Fs::format(Mapped::anonymous(32 << 20).unwrap(), FormatOptions::default()).unwrap();
+    let fs = Fs::format(memory(32 << 20), FormatOptions::default()).unwrap();
     let file = Arc::new(fs.open_file(ROOT, "log", OpenFile { append: true, ..OpenFile::CREATE }).unwrap());
     std::thread::scope(|scope| {
         for i in 0..THREADS as u8 {

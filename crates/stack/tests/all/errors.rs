@@ -131,6 +131,19 @@ fn unknown_names_are_told_with_line_and_nearest() {
 }
 
 #[test]
+fn the_nearest_key_is_advised_whatever_its_case() {
+    for (key, advice) in [
+        ("ssw", "did you mean `SSW`?"),
+        ("fusion_method", "did you mean `FUSION_METHOD`?"),
+        ("gc_lowblocks", "did you mean `gc_low_blocks`?"),
+        ("colour", "known names: "),
+    ] {
+        let problems = refused(&with("SSW = 2048", &format!("{key} = 1")), &[]);
+        assert!(problems[0].contains(&format!("has no key `{key}` | {advice}")), "{problems:?}");
+    }
+}
+
+#[test]
 fn values_that_cannot_be_are_told_with_line() {
     let cases: &[(String, &[&str])] = &[
         (

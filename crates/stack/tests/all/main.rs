@@ -8,6 +8,7 @@ mod builtins;
 mod docs;
 mod errors;
 mod fuzz;
+mod namespaces;
 mod objects;
 mod overrides;
 mod records;

@@ -2,6 +2,7 @@
 
 use crate::common::short_or_long;
 use frit_fs::{Geometry, Mapped, Medium};
+use frit_torture::fs::AnyMedium;
 use frit_torture::fs::damage::{DamageJudge, DamageVerdict, PopulatedImage, checksums, exercise, populate};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -124,7 +125,7 @@ fn replace(
 }
 
 fn exercise_image(image: &[u8]) {
-    let medium = Arc::new(Mapped::anonymous(image.len() as u64).unwrap());
+    let medium: AnyMedium = Arc::new(Mapped::anonymous(image.len() as u64).unwrap());
     medium.write_data(0, image);
     let begun = Instant::now();
     exercise(&medium);

@@ -3,15 +3,16 @@
 use frit_fs::{
     Caller, Clock, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, check, repair,
 };
+use frit_torture::fs::AnyMedium;
 use frit_torture::fs::damage::{checksums, populate};
 use std::sync::Arc;
 
 /// Repairs a damaged image. Returns the messages of the repair, and the file system.
-fn repaired(damage: impl FnOnce(&mut [u8], &Geometry)) -> (String, Fs<Arc<Mapped>>) {
+fn repaired(damage: impl FnOnce(&mut [u8], &Geometry)) -> (String, Fs<AnyMedium>) {
     let mut image = populate().unwrap().image;
     let g = Geometry::divide(image.len() as u64, Some(32)).unwrap();
     damage(&mut image, &g);
-    let medium = Arc::new(Mapped::anonymous(image.len() as u64).unwrap());
+    let medium: AnyMedium = Arc::new(Mapped::anonymous(image.len() as u64).unwrap());
     medium.write_data(0, &image);
     assert!(!check(&medium).unwrap().is_clean(), "the check finds it");
     let report = repair(&medium, &Clock::counted(1)).unwrap();

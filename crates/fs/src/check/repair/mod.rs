@@ -70,7 +70,8 @@ struct RepairRound<'a, M> {
 ///
 /// # Errors
 /// The medium contains no file system, or neither of its superblocks is readable; a sync failed.
-pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
+pub fn repair(medium: &dyn Medium, clock: &Clock) -> Result<Report> {
+    let medium = &medium;
     end_left_accesses(medium)?;
     let mut log = RepairLog::default();
     let superblock = Superblock::read(medium)?;

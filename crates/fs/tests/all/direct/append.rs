@@ -1,6 +1,7 @@
 //! Files that programs extend directly, before each operation of the library.
 
 use super::*;
+use crate::erased;
 use frit_fs::{Seek, XattrMode};
 
 const OLD: usize = 5000;
@@ -171,7 +172,7 @@ fn growth_is_there_for_each_operation() {
         Arc::into_inner(fs).unwrap().close().unwrap();
         let report = frit_fs::check(&Mapped::file(&image).unwrap()).unwrap();
         assert!(report.is_clean(), "{name}: {report:?}");
-        let fs = Fs::open(Mapped::file(&image).unwrap(), FsOptions::default()).unwrap();
+        let fs = Fs::open(erased(Mapped::file(&image).unwrap()), FsOptions::default()).unwrap();
         assert_eq!(contents(&fs, ino), bytes, "{name}");
     }
 }

@@ -2,6 +2,7 @@
 //! running, waits for no longer than it says, and believes no word. docs/design/direct.md has the argument.
 
 use super::*;
+use crate::erased;
 use frit_direct::segment::{Head, SLOTS};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -66,7 +67,7 @@ fn a_truncated_segment_ends_direct_access_and_not_the_server() {
         p.fs.register_client().unwrap();
         let Place { fs, image, _dir } = p;
         Arc::into_inner(fs).unwrap().close().unwrap();
-        let again = Fs::open(Mapped::file(&image).unwrap(), FsOptions::default()).unwrap();
+        let again = Fs::open(erased(Mapped::file(&image).unwrap()), FsOptions::default()).unwrap();
         assert_eq!(contents(&again, ino), b"through the mount");
     }
 }
@@ -159,7 +160,7 @@ fn a_file_of_another_user_keeps_nobody_from_an_image() {
     let planted = PathBuf::from(format!("{}.direct", image.display()));
     std::fs::write(&planted, "text").unwrap();
     std::os::unix::fs::chown(&planted, Some(65534), None).unwrap();
-    let fs = Fs::open(Mapped::file(&image).unwrap(), FsOptions::default()).unwrap();
+    let fs = Fs::open(erased(Mapped::file(&image).unwrap()), FsOptions::default()).unwrap();
     let ino = fs.lookup(&ME, Ino::ROOT, b"a").unwrap().ino;
     fs.pin(ino).unwrap();
     // Without direct access, and the message names the file.

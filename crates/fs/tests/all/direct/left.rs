@@ -1,6 +1,7 @@
 //! Growth that a killed mount did not take over.
 
 use super::*;
+use crate::erased;
 use frit_direct::segment::{AppendSpace, Head};
 
 /// A mount that was killed after a program had extended a file to 50 000 bytes, of which the mount had taken over
@@ -72,7 +73,7 @@ fn a_file_system_that_is_dropped_leaves_it_too() {
     let Killed { p, ino, bytes, .. } = killed;
     let Place { _dir, image, fs } = p;
     drop(fs);
-    let fs = Fs::open(Mapped::file(&image).unwrap(), FsOptions::default()).unwrap();
+    let fs = Fs::open(erased(Mapped::file(&image).unwrap()), FsOptions::default()).unwrap();
     assert_eq!(contents(&fs, ino), bytes);
 }
 
@@ -91,7 +92,7 @@ fn a_new_format_forgets_it() {
     let killed = Killed::new(5000);
     std::mem::forget(Arc::clone(&killed.p.fs));
     let options = FormatOptions { force: true, ..FormatOptions::default() };
-    let fs = Fs::format(Mapped::file(&killed.p.image).unwrap(), options).unwrap();
+    let fs = Fs::format(erased(Mapped::file(&killed.p.image).unwrap()), options).unwrap();
     assert!(matches!(fs.attr(killed.ino), Err(Error::Stale)));
     drop(fs);
     assert!(!PathBuf::from(format!("{}.direct", killed.p.image.display())).exists());

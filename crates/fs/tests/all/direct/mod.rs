@@ -7,6 +7,7 @@ mod left;
 mod planted;
 mod power;
 
+use crate::{AnyMedium, erased};
 use frit_direct::messages::{EXTENTS, Extent, Lease};
 use frit_direct::segment::{FileState, SIZE_FIXED, Segment, Slot};
 use frit_fs::{
@@ -27,7 +28,7 @@ const BLOCK: u64 = 4096;
 struct Place {
     _dir: tempfile::TempDir,
     image: PathBuf,
-    fs: Arc<Fs<Mapped>>,
+    fs: Arc<Fs<AnyMedium>>,
 }
 
 impl Place {
@@ -39,7 +40,7 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("img");
         File::create(&image).unwrap().set_len(bytes).unwrap();
-        let fs = Fs::format(Mapped::file(&image).unwrap(), FormatOptions::default()).unwrap();
+        let fs = Fs::format(erased(Mapped::file(&image).unwrap()), FormatOptions::default()).unwrap();
         Self { _dir: dir, image, fs: Arc::new(fs) }
     }
 
@@ -72,9 +73,9 @@ impl Place {
     }
 
     /// Ends the server without a close, and opens the image again.
-    fn kill(&self) -> Fs<Mapped> {
+    fn kill(&self) -> Fs<AnyMedium> {
         std::mem::forget(Arc::clone(&self.fs));
-        Fs::open(Mapped::file(&self.image).unwrap(), FsOptions::default()).unwrap()
+        Fs::open(erased(Mapped::file(&self.image).unwrap()), FsOptions::default()).unwrap()
     }
 
     fn client(&self) -> Client {
@@ -183,8 +184,8 @@ fn each_use_of_contents_ends_a_lease_and_no_other_operation_does() {
     let ino = p.file("a", 100_000);
     let client = p.client();
     let fs = &p.fs;
-    let changes = |changes: AttrChanges| move |fs: &Fs<Mapped>| fs.set_attr(&ME, ino, &changes).map(drop);
-    type Operation<'a> = (&'a str, bool, Box<dyn Fn(&Fs<Mapped>) -> frit_fs::Result<()> + 'a>);
+    let changes = |changes: AttrChanges| move |fs: &Fs<AnyMedium>| fs.set_attr(&ME, ino, &changes).map(drop);
+    type Operation<'a> = (&'a str, bool, Box<dyn Fn(&Fs<AnyMedium>) -> frit_fs::Result<()> + 'a>);
     let operations: Vec<Operation<'_>> = vec![
         ("read", true, Box::new(|fs| fs.read(ino, 0, &mut [0; 10]).map(drop))),
         ("write", true, Box::new(|fs| fs.write(ino, 5, &[1]).map(drop))),
@@ -334,7 +335,7 @@ fn an_open_ends_what_a_killed_mount_left() {
     let lease = p.lease(ino, 0, 0).unwrap();
     let (image, segment) = (p.image.clone(), PathBuf::from(format!("{}.direct", p.image.display())));
     // The mount is killed: nothing of it is dropped.
-    let open = || Fs::open(Mapped::file(&image).unwrap(), FsOptions::default());
+    let open = || Fs::open(erased(Mapped::file(&image).unwrap()), FsOptions::default());
     std::mem::forget(Arc::clone(&p.fs));
     client.announce(&lease);
     let error = open().unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! Power losses while the mount takes over what programs wrote behind the end of a file.
 
 use super::*;
+use crate::{erased, memory};
 use frit_fs::Medium;
 use std::sync::Mutex;
 
@@ -94,7 +95,7 @@ pub(super) fn survives_power_losses() -> bool {
     let mapped = Mapped::file(&image).unwrap();
     let state = Mutex::new(Watched { durable: vec![0; 1 << 20], ..Watched::default() });
     let medium = Arc::new(WatchedFile { mapped, state });
-    let fs = Arc::new(Fs::format(Arc::clone(&medium), FormatOptions::default()).unwrap());
+    let fs = Arc::new(Fs::format(erased(Arc::clone(&medium)), FormatOptions::default()).unwrap());
     let ino = fs.create(&ME, Ino::ROOT, b"a", NewInode::file(0o644)).unwrap().ino;
     fs.pin(ino).unwrap();
     fs.write(ino, 0, &[1; 3000]).unwrap();
@@ -129,12 +130,12 @@ pub(super) fn survives_power_losses() -> bool {
         let cuts = std::mem::take(&mut medium.state.lock().unwrap().cuts);
         let last = cuts.len() - 1;
         for (number, cut) in cuts.into_iter().enumerate() {
-            let copy = Mapped::anonymous(cut.len() as u64).unwrap();
+            let copy = memory(cut.len() as u64);
             copy.write_data(0, &cut);
             if !frit_fs::check(&copy).unwrap().is_clean() {
                 return false;
             }
-            let found = contents(&Fs::open(copy, FsOptions::default()).unwrap(), ino);
+            let found = contents(&Fs::open(erased(copy), FsOptions::default()).unwrap(), ino);
             let is_new = found.len() != old;
             seen[usize::from(is_new)] += 1;
             if found != bytes[..found.len().min(bytes.len())] || (is_new && found.len() != bytes.len()) {

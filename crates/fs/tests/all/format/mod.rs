@@ -2,10 +2,9 @@
 
 mod bytes;
 
+use crate::memory;
 use bytes::{Image, crc32c, crc64};
-use frit_fs::{
-    Allocate, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, Mapped, Medium, NewInode, XattrMode,
-};
+use frit_fs::{Allocate, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, Medium, NewInode, XattrMode};
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
@@ -27,7 +26,7 @@ const FAR: u64 = 5;
 const NAMELESS: u64 = 6;
 
 fn make() -> Image {
-    let medium = Arc::new(Mapped::anonymous(BYTES).unwrap());
+    let medium = memory(BYTES);
     let options = FormatOptions {
         inodes: Some(40),
         label: "fixture".into(),

@@ -2,9 +2,10 @@
 
 use super::device::{BLOCK, FakeDevice};
 use super::{CAPACITY, ROOT, VIRTUAL, contents, format, open};
+use crate::memory;
 use frit_fs::{
-    Allocate, Error, FileExtent, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, NewInode,
-    PlacedContents, Seek,
+    Allocate, Error, FileExtent, FileSystem, FormatOptions, Fs, FsOptions, Ino, NewInode, PlacedContents,
+    Seek,
 };
 use std::sync::Arc;
 
@@ -150,7 +151,7 @@ fn file_systems_and_devices_that_do_not_belong_together_are_refused() {
     let message = |error: Error| error.to_string();
     let without = Fs::open(placed.medium(), FsOptions::default()).map(drop).map_err(message);
     assert!(without.unwrap_err().contains("nameless-write device"));
-    let plain = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+    let plain = memory(1 << 20);
     Fs::format(Arc::clone(&plain), FormatOptions::default()).unwrap().close().unwrap();
     let options = || FsOptions { placed: Some(Arc::clone(&placed)), ..FsOptions::default() };
     let with = Fs::open(plain, options()).map(drop).map_err(message);

@@ -32,8 +32,9 @@ mod threads;
 mod xattrs;
 
 use super::device::FakeDevice;
+use crate::memory;
 use common::*;
-use frit_fs::{Clock, FormatOptions, Fs, FsOptions, Mapped, PlacedContents, VirtualBlocks};
+use frit_fs::{Clock, FormatOptions, Fs, FsOptions, PlacedContents, VirtualBlocks};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;

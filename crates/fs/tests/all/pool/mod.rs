@@ -43,6 +43,7 @@ mod watched;
 #[path = "../semantics/xattrs.rs"]
 mod xattrs;
 
+use crate::{AnyMedium, erased, memory};
 use common::*;
 use frit_fs::{Clock, ContentStore, FormatOptions, Fs, FsOptions, Mapped, Pool};
 use std::cell::RefCell;
@@ -59,13 +60,13 @@ thread_local! {
     static POOLS: RefCell<HashMap<u128, PoolInDir>> = RefCell::default();
 }
 
-fn fresh(bytes: u64) -> Fs<Mapped> {
-    on(Mapped::anonymous(bytes).unwrap())
+fn fresh(bytes: u64) -> Fs<AnyMedium> {
+    on(memory(bytes))
 }
 
 /// Formats a file system with a root directory that every user can write to. The wall clock is
 /// used, because the times of contents are those of the system.
-fn on<M: Medium>(medium: M) -> Fs<M> {
+fn on(medium: impl Medium + 'static) -> Fs<AnyMedium> {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
@@ -76,24 +77,24 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
         content_store: Some(pool),
         ..FormatOptions::default()
     };
-    Fs::format(medium, format).unwrap()
+    Fs::format(erased(medium), format).unwrap()
 }
 
 /// Returns the pool of a medium, if it has one: the superblock has its UUID at byte 16.
-fn known<M: Medium>(medium: &M) -> Option<Arc<Pool>> {
+fn known(medium: &dyn Medium) -> Option<Arc<Pool>> {
     let mut uuid = [0; 16];
     medium.read(16, &mut uuid);
     POOLS.with_borrow(|pools| pools.get(&u128::from_le_bytes(uuid)).map(|(_, pool)| Arc::clone(pool)))
 }
 
-fn pool_of<M: Medium>(medium: &M) -> Arc<Pool> {
+fn pool_of(medium: &dyn Medium) -> Arc<Pool> {
     known(medium).unwrap()
 }
 
 /// Opens a file system again.
-fn again<M: Medium>(medium: M) -> Fs<M> {
+fn again(medium: impl Medium + 'static) -> Fs<AnyMedium> {
     let content_store = known(&medium).map(|pool| pool as Arc<dyn ContentStore>);
-    Fs::open(medium, FsOptions { content_store, ..FsOptions::default() }).unwrap()
+    Fs::open(erased(medium), FsOptions { content_store, ..FsOptions::default() }).unwrap()
 }
 
 /// Waits until the kernel's coarse clock has advanced.

@@ -76,11 +76,11 @@ fn s32_access_times_move_as_relatime_has_it() {
     if image_only("access times of contents depend on the pool") {
         return;
     }
-    let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+    let medium = memory(1 << 20);
     let fs = on(Arc::clone(&medium));
     let f = file(&fs, "f");
     write(&fs, f, 0, b"bytes");
-    let read = |fs: &Fs<Arc<Mapped>>| {
+    let read = |fs: &Fs<AnyMedium>| {
         let _ = contents(fs, f);
         fs.attr(f).unwrap().atime
     };
@@ -106,7 +106,7 @@ fn s33_times_of_reads_and_overwrites_wait_in_dram() {
     if image_only("the pool keeps the times of contents") {
         return;
     }
-    type Step = fn(&Fs<Arc<Mapped>>, Ino);
+    type Step = fn(&Fs<AnyMedium>, Ino);
     let steps: [(Step, bool); 6] = [
         (|_, _| (), false),
         (|fs, f| fs.sync_file(f, true).unwrap(), false),
@@ -116,7 +116,7 @@ fn s33_times_of_reads_and_overwrites_wait_in_dram() {
         (|fs, f| write(fs, f, 9000, b"more"), true),
     ];
     for (i, (step, saved)) in steps.into_iter().enumerate() {
-        let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+        let medium = memory(1 << 20);
         let fs = on(Arc::clone(&medium));
         let f = file(&fs, "f");
         write(&fs, f, 0, b"bytes");

@@ -57,7 +57,7 @@ fn s103_the_name_of_a_command_file_is_taken() {
     assert_clean(fs.medium());
     // Without command files, the name is one like others.
     let format = FormatOptions { command_files: false, ..FormatOptions::default() };
-    let fs = Fs::format(Mapped::anonymous(1 << 20).unwrap(), format).unwrap();
+    let fs = Fs::format(memory(1 << 20), format).unwrap();
     refused!(fs.lookup(ROOT, TOP, COMMAND_NAME), NotFound);
     let plain = file(&fs, ".isp");
     write(&fs, plain, 0, b"data");
@@ -137,7 +137,7 @@ fn s106_a_directory_and_its_command_file_are_durable_together() {
 }
 
 /// A file system without command files, with directories and a file in one of them.
-fn without_commands(medium: Arc<RecordingMedium>, inodes: u64) -> Fs<Arc<RecordingMedium>> {
+fn without_commands(medium: AnyMedium, inodes: u64) -> Fs<AnyMedium> {
     let format = FormatOptions { command_files: false, inodes: Some(inodes), ..FormatOptions::default() };
     let fs = Fs::format(medium, format).unwrap();
     let d = directory(&fs, "d");
@@ -153,9 +153,9 @@ fn s107_command_files_can_be_added_and_a_power_loss_leaves_a_sound_file_system()
         return;
     }
     let medium = Arc::new(RecordingMedium::new(1 << 20));
-    without_commands(Arc::clone(&medium), 64).close().unwrap();
+    without_commands(erased(Arc::clone(&medium)), 64).close().unwrap();
     medium.begin();
-    let mut fs = Fs::open(Arc::clone(&medium), FsOptions::default()).unwrap();
+    let mut fs = Fs::open(erased(Arc::clone(&medium)), FsOptions::default()).unwrap();
     assert_eq!(fs.enable_command_files().unwrap(), 3);
     assert!(fs.has_command_files());
     assert_eq!(fs.enable_command_files().unwrap(), 0, "no change");
@@ -166,7 +166,7 @@ fn s107_command_files_can_be_added_and_a_power_loss_leaves_a_sound_file_system()
     let mut states = [0; 5];
     for cut in medium.cuts() {
         assert_clean(&cut);
-        let mut fs = Fs::open(cut, FsOptions::default()).unwrap();
+        let mut fs = Fs::open(erased(cut), FsOptions::default()).unwrap();
         let had_all = fs.has_command_files();
         let d = find(&fs, "d").unwrap();
         // What is half done works without the feature, and a second call completes it.
@@ -199,7 +199,7 @@ fn command_files_are_refused_before_any_change() {
         return;
     }
     // Five inodes are in use.
-    let fresh = |inodes| without_commands(Arc::new(RecordingMedium::new(1 << 20)), inodes);
+    let fresh = |inodes| without_commands(erased(RecordingMedium::new(1 << 20)), inodes);
     let inodes = fresh(64).usage().unwrap();
     let used = inodes.inodes - inodes.inodes_free;
     let mut fs = fresh(64);

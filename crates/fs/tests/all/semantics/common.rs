@@ -75,7 +75,7 @@ pub(crate) fn fill(fs: &dyn FileSystem, name: &str) -> Ino {
     ino
 }
 
-pub(crate) fn assert_clean<M: Medium>(medium: &M) {
+pub(crate) fn assert_clean(medium: &dyn Medium) {
     let report = frit_fs::check(medium).unwrap();
     assert!(report.is_clean(), "{report:#?}");
 }

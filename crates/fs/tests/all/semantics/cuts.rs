@@ -6,7 +6,7 @@ use frit_fs::Allocate::{Punch, Zero};
 use frit_fs::{RenameMode, SetTime, Time, XattrMode};
 use std::sync::Arc;
 
-fn watched() -> (Arc<RecordingMedium>, Fs<Arc<RecordingMedium>>) {
+fn watched() -> (Arc<RecordingMedium>, Fs<AnyMedium>) {
     let medium = Arc::new(RecordingMedium::new(1 << 20));
     let fs = on(Arc::clone(&medium));
     (medium, fs)

@@ -22,11 +22,9 @@ fn s44_a_file_ends_before_4_pib() {
 
 #[test]
 fn s45_65000_links() {
-    let fs = Fs::format(
-        Mapped::anonymous(64 << 20).unwrap(),
-        FormatOptions { inodes: Some(140_000), ..FormatOptions::default() },
-    )
-    .unwrap();
+    let fs =
+        Fs::format(memory(64 << 20), FormatOptions { inodes: Some(140_000), ..FormatOptions::default() })
+            .unwrap();
     let (many, full) = (directory(&fs, "many"), directory(&fs, "full"));
     let f = file(&fs, "f");
     for i in 1..LINK_MAX {
@@ -49,7 +47,7 @@ fn s45_65000_links() {
 
 #[test]
 fn s46_a_medium_has_256_kib_to_1_pib() {
-    assert!(Fs::format(Mapped::anonymous(252 << 10).unwrap(), FormatOptions::default()).is_err());
+    assert!(Fs::format(memory(252 << 10), FormatOptions::default()).is_err());
     let fs = fresh(256 << 10);
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 50_000]);
@@ -60,7 +58,7 @@ fn s46_a_medium_has_256_kib_to_1_pib() {
 
 #[test]
 fn s47_there_are_as_many_inodes_as_it_was_made_with() {
-    let medium = Mapped::anonymous(1 << 20).unwrap();
+    let medium = memory(1 << 20);
     let fs = Fs::format(medium, FormatOptions { inodes: Some(32), ..FormatOptions::default() }).unwrap();
     assert_eq!((fs.usage().unwrap().inodes, fs.usage().unwrap().inodes_free), (32, 30));
     for i in 0..30 {
@@ -74,11 +72,9 @@ fn s47_there_are_as_many_inodes_as_it_was_made_with() {
 
 #[test]
 fn s48_a_directory_has_names_as_long_as_there_is_room() {
-    let fs = Fs::format(
-        Mapped::anonymous(64 << 20).unwrap(),
-        FormatOptions { inodes: Some(150_000), ..FormatOptions::default() },
-    )
-    .unwrap();
+    let fs =
+        Fs::format(memory(64 << 20), FormatOptions { inodes: Some(150_000), ..FormatOptions::default() })
+            .unwrap();
     let d = directory(&fs, "d");
     for i in 0..100_000 {
         fs.create(ROOT, d, format!("{i}").as_bytes(), NewInode::file(0)).unwrap();
@@ -96,7 +92,7 @@ fn s49_any_number_of_open_files_can_be_without_names() {
     let of_size = |bytes| Geometry::divide(bytes, None).unwrap().orphans;
     assert_eq!((of_size(1 << 20), of_size(16 << 20), of_size(256 << 20)), (512, 1024, 4096));
     for ends in ["closed", "closed one by one", "killed", "killed, then only read"] {
-        let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
+        let medium = memory(1 << 20);
         let fs =
             Fs::format(medium, FormatOptions { inodes: Some(1024), ..FormatOptions::default() }).unwrap();
         let kept = file(&fs, "kept");

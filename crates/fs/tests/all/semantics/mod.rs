@@ -29,26 +29,27 @@ mod threads;
 mod watched;
 mod xattrs;
 
+use crate::{AnyMedium, erased, memory};
 use common::*;
 use frit_fs::{Clock, FormatOptions, Fs, FsOptions, Mapped};
 
 /// First time of counted clocks, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
 
-fn fresh(bytes: u64) -> Fs<Mapped> {
-    on(Mapped::anonymous(bytes).unwrap())
+fn fresh(bytes: u64) -> Fs<AnyMedium> {
+    on(memory(bytes))
 }
 
 /// Formats a file system with a root directory that every user can write to.
-fn on<M: Medium>(medium: M) -> Fs<M> {
+fn on(medium: impl Medium + 'static) -> Fs<AnyMedium> {
     let format =
         FormatOptions { root: (0, 0, 0o777), clock: Clock::counted(EPOCH), ..FormatOptions::default() };
-    Fs::format(medium, format).unwrap()
+    Fs::format(erased(medium), format).unwrap()
 }
 
 /// Opens a file system again, with a later time.
-fn again<M: Medium>(medium: M) -> Fs<M> {
-    Fs::open(medium, FsOptions { clock: Clock::counted(2 * EPOCH), ..FsOptions::default() }).unwrap()
+fn again(medium: impl Medium + 'static) -> Fs<AnyMedium> {
+    Fs::open(erased(medium), FsOptions { clock: Clock::counted(2 * EPOCH), ..FsOptions::default() }).unwrap()
 }
 
 /// Waits for the clock to advance. Counted clocks advance at each reading.

@@ -163,7 +163,7 @@ fn s8_a_number_is_used_again_with_another_generation() {
     assert_eq!(last, Some(old.ino));
     // Inodes of an earlier file system with the same UUID must not be accessible.
     let format = || FormatOptions { uuid: Some(5), force: true, ..FormatOptions::default() };
-    let fs = Fs::format(Mapped::anonymous(1 << 20).unwrap(), format()).unwrap();
+    let fs = Fs::format(memory(1 << 20), format()).unwrap();
     let ino = file(&fs, "f");
     let fs = Fs::format(fs.close().unwrap(), format()).unwrap();
     refused!(fs.attr(ino), Stale);

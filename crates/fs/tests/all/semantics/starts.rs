@@ -17,7 +17,7 @@ fn s55_a_medium_that_holds_something_is_left_alone() {
     drop(fs);
     let fs = Fs::format(medium, FormatOptions { force: true, ..FormatOptions::default() }).unwrap();
     assert_eq!(names(&fs, TOP).len(), 0);
-    let other = Mapped::anonymous(1 << 20).unwrap();
+    let other = memory(1 << 20);
     other.write(8, &[1; 8]);
     refused!(Fs::format(other, FormatOptions::default()), Image);
 }
@@ -71,7 +71,7 @@ fn s57_read_only_changes_nothing() {
     fs.unlink(ROOT, TOP, b"f").unwrap();
     let mut left = vec![0; 1 << 20];
     fs.medium().read(0, &mut left);
-    let medium = Mapped::anonymous(1 << 20).unwrap();
+    let medium = memory(1 << 20);
     medium.write_data(0, &left);
     let fs = Fs::open(medium, FsOptions { read_only: true, ..FsOptions::default() }).unwrap();
     refused!(fs.attr(f), Stale);
@@ -154,7 +154,8 @@ fn s92_the_image_is_written_by_syncs_which_bound_what_is_in_memory() {
         return;
     }
     let (image, memory) = on_disk();
-    let fs = on(overlaid(&image.path(), memory.path(), 2 << 20).unwrap());
+    let medium = Arc::new(overlaid(&image.path(), memory.path(), 2 << 20).unwrap());
+    let fs = on(Arc::clone(&medium));
     let before = std::fs::read(image.path()).unwrap();
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 100_000]);
@@ -162,7 +163,7 @@ fn s92_the_image_is_written_by_syncs_which_bound_what_is_in_memory() {
     let mut most = 0;
     for at in (0..8 << 20).step_by(64 << 10) {
         write(&fs, f, at, &[2; 64 << 10]);
-        most = most.max(fs.medium().unsynced());
+        most = most.max(medium.unsynced());
     }
     assert!((512 << 10..=2 << 20).contains(&most), "{most}");
     assert!(std::fs::read(image.path()).unwrap() != before);

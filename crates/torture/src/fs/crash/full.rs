@@ -1,12 +1,14 @@
 //! Operations that leave a file system without a free block, and with files that can still be
 //! changed.
 
+use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::every::base;
 use super::super::op::FsOp;
 use super::super::text::parse;
 use super::run::FsCuts;
 use frit_fs::{FileSystem, Fs, Mapped};
+use std::sync::Arc;
 
 /// Two files with one free slot for extents: `x` has an allocated extent after its six extents, `y`
 /// a written one.
@@ -31,7 +33,7 @@ impl FsCuts {
             ops.extend(parse(&format!("{lines}{last}")).unwrap_or_default());
         }
         ops.extend(parse("root create file all 644 0").unwrap_or_default());
-        let fs = Fs::format(Mapped::anonymous(self.bytes)?, self.format())?;
+        let fs = Fs::format(Arc::new(Mapped::anonymous(self.bytes)?) as AnyMedium, self.format())?;
         let mut session = ProgramSession::new(&fs);
         for op in &ops {
             let _ = session.apply(op);

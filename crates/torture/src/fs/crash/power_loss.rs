@@ -2,6 +2,7 @@
 //! After each cut the image must hold the state of the last completed sync or of the sync in
 //! progress.
 
+use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
 use super::super::op::FsOp;
@@ -82,7 +83,7 @@ impl Medium for Direct {
 }
 
 /// Creates a medium of a disk, as an open of the file system does.
-type MediumFactory<M> = fn(&Arc<SimulatedDisk>, u64) -> frit_fs::Result<M>;
+type MediumFactory = fn(&Arc<SimulatedDisk>, u64) -> frit_fs::Result<AnyMedium>;
 
 /// Operations to run, and the trees between those that have run.
 struct Steps {
@@ -92,13 +93,13 @@ struct Steps {
 }
 
 /// A file system whose operations can also be called during a sync.
-struct LiveFs<M: Medium> {
-    fs: Fs<M>,
+struct LiveFs {
+    fs: Fs<AnyMedium>,
     disk: Arc<SimulatedDisk>,
     steps: Mutex<Steps>,
 }
 
-impl<M: Medium> LiveFs<M> {
+impl LiveFs {
     fn steps(&self) -> MutexGuard<'_, Steps> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,9 +121,9 @@ impl<M: Medium> LiveFs<M> {
 }
 
 /// A completed run, for comparison with the images of its cuts.
-struct CompletedSyncRun<M> {
+struct CompletedSyncRun {
     cuts: PowerLossCuts,
-    maker: MediumFactory<M>,
+    maker: MediumFactory,
     ops: Vec<FsOp>,
     trees: Vec<Tree>,
     hasher: BuildHasherDefault<DefaultHasher>,
@@ -138,22 +139,17 @@ impl PowerLossCuts {
     /// Formats a file system, runs `before`, then `ops`, and cuts the latter everywhere.
     #[must_use]
     pub fn run(&self, before: &[FsOp], ops: &[FsOp]) -> CutReport {
-        self.run_on(|disk, bound| Overlaid::on(Arc::clone(disk), bound), before, ops)
+        self.run_on(|disk, bound| Ok(Arc::new(Overlaid::on(Arc::clone(disk), bound)?)), before, ops)
     }
 
     /// Runs the same with a direct mapping of the image, without an overlay. Such a medium does not
     /// survive power losses, so the run should find violations.
     #[must_use]
     pub fn run_mapped(&self, before: &[FsOp], ops: &[FsOp]) -> CutReport {
-        self.run_on(|disk, _| Ok(Direct(Arc::clone(disk))), before, ops)
+        self.run_on(|disk, _| Ok(Arc::new(Direct(Arc::clone(disk)))), before, ops)
     }
 
-    fn run_on<M: Medium + 'static>(
-        &self,
-        maker: MediumFactory<M>,
-        before: &[FsOp],
-        ops: &[FsOp],
-    ) -> CutReport {
+    fn run_on(&self, maker: MediumFactory, before: &[FsOp], ops: &[FsOp]) -> CutReport {
         let mut found = CutReport::default();
         if let Err(what) = self.try_run(maker, before, ops, &mut found) {
             found.violations.push(CutViolation { ops: ops.to_vec(), returned: ops.len(), what });
@@ -161,9 +157,9 @@ impl PowerLossCuts {
         found
     }
 
-    fn try_run<M: Medium + 'static>(
+    fn try_run(
         &self,
-        maker: MediumFactory<M>,
+        maker: MediumFactory,
         before: &[FsOp],
         ops: &[FsOp],
         found: &mut CutReport,
@@ -190,7 +186,7 @@ impl PowerLossCuts {
         if self.meanwhile {
             // The callback holds a weak reference: the disk belongs to the file system, and a
             // strong one would be a cycle.
-            let (weak, mut rng): (Weak<LiveFs<M>>, _) = (Arc::downgrade(&live), rng.clone());
+            let (weak, mut rng): (Weak<LiveFs>, _) = (Arc::downgrade(&live), rng.clone());
             disk.during(Some(Box::new(move || {
                 if rng.random_bool(0.3) {
                     let _ = weak.upgrade().map(|live| live.step());
@@ -218,7 +214,7 @@ impl PowerLossCuts {
     }
 }
 
-impl<M: Medium> CompletedSyncRun<M> {
+impl CompletedSyncRun {
     fn cut_everywhere(&mut self, base: DiskFiles, log: &[DiskEvent], found: &mut CutReport) {
         let mut platter = DurableState::new(base);
         let (mut last, mut now) = ((0, false), None);

@@ -1,5 +1,6 @@
 //! Runs operations of the file system and cuts them.
 
+use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
 use super::super::model::ModelFs;
@@ -112,7 +113,7 @@ struct CompletedRun<'a> {
     ops: &'a [FsOp],
     /// Trees before each operation and after the last one.
     trees: Vec<Tree>,
-    scratch: Arc<Mapped>,
+    scratch: AnyMedium,
     hasher: BuildHasherDefault<DefaultHasher>,
     seen: HashSet<u64>,
 }
@@ -161,7 +162,7 @@ impl FsCuts {
             content_store: content_store.clone().map(|content_store| content_store as Arc<dyn ContentStore>),
             ..self.format()
         };
-        let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
+        let fs = Fs::format(medium.clone() as AnyMedium, format).map_err(said)?;
         let model = ModelFs::of(self.command_files);
         let (mut session, mut expected) = (ProgramSession::new(&fs), ProgramSession::new(&model));
         for op in before {
@@ -334,8 +335,8 @@ impl CompletedRun<'_> {
         let recorded = Arc::new(RecordingMedium::new(cut.image.to_vec()));
         let base = (recorded.start(), cut.store.clone());
         let content_store = self.content_store(cut.store, Some(&recorded));
-        if let Err(what) = open(Arc::clone(&recorded), content_store)
-            .and_then(|fs| self.exercise_recovered(&fs, done, &recorded))
+        if let Err(what) =
+            open(recorded.clone(), content_store).and_then(|fs| self.exercise_recovered(&fs, done, &recorded))
         {
             self.violation(found, done, what);
             return;
@@ -359,7 +360,7 @@ impl CompletedRun<'_> {
     /// Creates, writes and reads a file after a recovery, and checks the medium.
     fn exercise_recovered(
         &self,
-        fs: &Fs<Arc<RecordingMedium>>,
+        fs: &Fs<AnyMedium>,
         done: usize,
         recorded: &Arc<RecordingMedium>,
     ) -> Result<(), String> {
@@ -384,15 +385,15 @@ impl CompletedRun<'_> {
     }
 }
 
-fn look<M: Medium>(medium: &M, content_store: Option<&MemoryContentStore>) -> frit_fs::Result<Report> {
+fn look(medium: &dyn Medium, content_store: Option<&MemoryContentStore>) -> frit_fs::Result<Report> {
     content_store.map_or_else(|| check(medium), |content_store| check_pool(medium, content_store))
 }
 
 /// Opens the image that a cut left.
-pub(super) fn open<M: Medium>(
-    medium: M,
+pub(super) fn open(
+    medium: AnyMedium,
     content_store: Option<Arc<MemoryContentStore>>,
-) -> Result<Fs<M>, String> {
+) -> Result<Fs<AnyMedium>, String> {
     let content_store = content_store.map(|content_store| content_store as Arc<dyn ContentStore>);
     let open = FsOptions { clock: Clock::counted(2 * EPOCH), content_store, ..FsOptions::default() };
     Fs::open(medium, open).map_err(|error| format!("cannot be opened: {error}"))

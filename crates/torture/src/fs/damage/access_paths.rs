@@ -2,8 +2,9 @@
 //! error that reports the damage, and a repair names everything that it gives up. No wrong data and
 //! no loss goes unreported.
 
+use super::super::AnyMedium;
 use super::super::compare::command_of;
-use super::image::{MappedFs, PopulatedImage};
+use super::image::PopulatedImage;
 use super::judge::{InodeContents, LATER, TreeContents, is_dot, is_io, known, listed, whole};
 use frit_fs::{
     Attr, Caller, Clock, Error, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, Report,
@@ -60,13 +61,13 @@ pub struct AccessChecker {
     unsummed: BTreeSet<u64>,
 }
 
-fn medium(image: &[u8]) -> Result<Arc<Mapped>, String> {
+fn medium(image: &[u8]) -> Result<AnyMedium, String> {
     let medium = Mapped::anonymous(image.len() as u64).map_err(|e| e.to_string())?;
     medium.write_data(0, image);
     Ok(Arc::new(medium))
 }
 
-fn open(medium: &Arc<Mapped>, read_only: bool) -> frit_fs::Result<MappedFs> {
+fn open(medium: &AnyMedium, read_only: bool) -> frit_fs::Result<Fs<AnyMedium>> {
     Fs::open(
         Arc::clone(medium),
         FsOptions { read_only, clock: Clock::counted(LATER), ..FsOptions::default() },
@@ -166,7 +167,7 @@ impl AccessChecker {
         states
     }
 
-    fn read(&self, medium: &Arc<Mapped>, read_only: bool, older: bool) -> Result<AccessOutcome, String> {
+    fn read(&self, medium: &AnyMedium, read_only: bool, older: bool) -> Result<AccessOutcome, String> {
         let fs = match open(medium, read_only) {
             Ok(fs) => fs,
             Err(error) if is_io(&error) => return Ok(AccessOutcome::Told),
@@ -181,9 +182,9 @@ impl AccessChecker {
 
     fn change(
         &self,
-        medium: &Arc<Mapped>,
+        medium: &AnyMedium,
         older: bool,
-        change: impl FnOnce(&MappedFs),
+        change: impl FnOnce(&Fs<AnyMedium>),
     ) -> Result<AccessOutcome, String> {
         let Ok(fs) = open(medium, false) else { return Ok(AccessOutcome::Told) };
         change(&fs);
@@ -196,7 +197,7 @@ impl AccessChecker {
     }
 
     /// Writes the first bytes of each block with their former values.
-    fn overwrite(&self, fs: &MappedFs) {
+    fn overwrite(&self, fs: &Fs<AnyMedium>) {
         for (ino, known) in
             self.expected.inodes.iter().filter(|(_, known)| known.attr.kind == InodeType::File)
         {
@@ -210,7 +211,7 @@ impl AccessChecker {
         }
     }
 
-    fn check(&self, medium: &Arc<Mapped>, older: bool) -> Result<AccessOutcome, String> {
+    fn check(&self, medium: &AnyMedium, older: bool) -> Result<AccessOutcome, String> {
         let look = if self.geometry.has_sums() { check_contents } else { check };
         if look(medium).map_or(true, |report| !report.is_clean()) {
             return Ok(AccessOutcome::Told);
@@ -222,7 +223,7 @@ impl AccessChecker {
         }
     }
 
-    fn repair(&self, medium: &Arc<Mapped>, older: bool) -> Result<AccessOutcome, String> {
+    fn repair(&self, medium: &AnyMedium, older: bool) -> Result<AccessOutcome, String> {
         // A medium without a valid superblock cannot be repaired.
         let Ok(report) = repair(medium, &Clock::counted(LATER)) else { return Ok(AccessOutcome::Told) };
         let after = check(medium).map_err(|e| format!("check after a repair: {e}"))?;
@@ -238,7 +239,7 @@ impl AccessChecker {
     /// Lists and reads everything. `said` holds messages that name the data that may be missing.
     fn compare(
         &self,
-        fs: &MappedFs,
+        fs: &Fs<AnyMedium>,
         older: bool,
         said: &[String],
         strict: bool,
@@ -257,7 +258,7 @@ impl AccessChecker {
 
 /// A file system and the states that it may be in.
 struct StateComparison<'a> {
-    fs: &'a MappedFs,
+    fs: &'a Fs<AnyMedium>,
     states: Vec<&'a TreeContents>,
     /// Messages of a repair.
     said: &'a [String],

@@ -1,5 +1,6 @@
 //! A small file system with objects of every kind, and the locations of its metadata.
 
+use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::compare::command_of;
 use super::super::every::base;
@@ -42,10 +43,7 @@ pub struct PopulatedImage {
     pub commands: Vec<(u64, u64)>,
 }
 
-/// A file system on a medium in memory.
-pub(super) type MappedFs = Fs<Arc<Mapped>>;
-
-fn image(fs: &MappedFs) -> Vec<u8> {
+fn image(fs: &Fs<AnyMedium>) -> Vec<u8> {
     let mut image = vec![0; BYTES as usize];
     fs.medium().read(0, &mut image);
     image
@@ -73,7 +71,7 @@ pub fn populate() -> frit_fs::Result<PopulatedImage> {
 /// # Errors
 /// Errors of the file system.
 pub fn populate_as(how: ImageOptions) -> frit_fs::Result<PopulatedImage> {
-    let medium = Arc::new(Mapped::anonymous(BYTES)?);
+    let medium: AnyMedium = Arc::new(Mapped::anonymous(BYTES)?);
     let format = FormatOptions {
         clock: Clock::counted(EPOCH),
         uuid: Some(7),
@@ -112,7 +110,7 @@ pub fn populate_as(how: ImageOptions) -> frit_fs::Result<PopulatedImage> {
 }
 
 /// Adds objects that the base tree lacks.
-fn more(fs: &MappedFs, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
+fn more(fs: &Fs<AnyMedium>, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     let who = &Caller::ROOT;
     let large = fs.create(who, Ino::ROOT, b"large", NewInode::directory(0o755))?.ino;
     let linked = fs.create(who, large, b"linked", NewInode::file(0o644))?.ino;
@@ -150,7 +148,7 @@ fn more(fs: &MappedFs, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
 
 /// Changes a command file, removes a directory whose command file is open, and leaves an instruction in the
 /// registers that is complete, and one in progress.
-fn commands(fs: &MappedFs, large: Ino) -> frit_fs::Result<()> {
+fn commands(fs: &Fs<AnyMedium>, large: Ino) -> frit_fs::Result<()> {
     let who = &Caller::ROOT;
     let of_large = fs.lookup(who, large, COMMAND_NAME)?.ino;
     fs.set_attr(who, of_large, &AttrChanges { mode: Some(0o620), ..AttrChanges::default() })?;
@@ -167,7 +165,7 @@ fn commands(fs: &MappedFs, large: Ino) -> frit_fs::Result<()> {
 /// Returns the locations of metadata. A used block of the data space without contents of files
 /// holds names, extents, attributes, or the target of the long symbolic link. The block of the link
 /// is left out: all its bits are examined elsewhere.
-fn metadata(fs: &MappedFs) -> (Vec<MetadataRange>, Vec<u64>) {
+fn metadata(fs: &Fs<AnyMedium>) -> (Vec<MetadataRange>, Vec<u64>) {
     let g = *fs.geometry();
     let word = |at: u64| {
         let mut bytes = [0; 8];

@@ -1,5 +1,6 @@
 //! Verification of what a damaged file system returns: the data before the damage, or an error.
 
+use super::super::AnyMedium;
 use super::super::compare::command_of;
 use super::image::{BYTES, PopulatedImage};
 use frit_fs::{
@@ -44,7 +45,7 @@ pub enum DamageVerdict {
 /// Verifies damaged images of one file system.
 #[derive(Debug)]
 pub struct DamageJudge {
-    scratch: Arc<Mapped>,
+    scratch: AnyMedium,
     expected: TreeContents,
     /// State before the last transaction, which recovery may discard as incomplete.
     before_last: TreeContents,
@@ -111,7 +112,7 @@ pub(super) fn whole(fs: &dyn FileSystem) -> Result<TreeContents, String> {
     Ok(whole)
 }
 
-fn open<M: Medium>(medium: M) -> frit_fs::Result<Fs<M>> {
+fn open(medium: AnyMedium) -> frit_fs::Result<Fs<AnyMedium>> {
     Fs::open(medium, FsOptions { read_only: true, clock: Clock::counted(LATER), ..FsOptions::default() })
 }
 
@@ -125,7 +126,7 @@ impl DamageJudge {
     /// # Errors
     /// The image cannot be read.
     pub fn new(of: &PopulatedImage) -> Result<Self, String> {
-        let scratch = Arc::new(Mapped::anonymous(BYTES).map_err(|e| e.to_string())?);
+        let scratch: AnyMedium = Arc::new(Mapped::anonymous(BYTES).map_err(|e| e.to_string())?);
         let read = |image: &[u8]| {
             scratch.write_data(0, image);
             whole(&open(Arc::clone(&scratch)).map_err(|e| e.to_string())?)
@@ -288,7 +289,7 @@ impl TreeContents {
 }
 
 /// Performs every operation on a medium with arbitrary contents, to find panics and endless loops.
-pub fn exercise(medium: &Arc<Mapped>) {
+pub fn exercise(medium: &AnyMedium) {
     let _ = check(medium);
     if let Ok(fs) = open(Arc::clone(medium)) {
         let (mut next, mut seen) = (vec![Ino::ROOT], BTreeSet::new());

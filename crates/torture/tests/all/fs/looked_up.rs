@@ -2,9 +2,10 @@
 //! lookup and the open.
 
 use frit_fs::{
-    Allocate, Attr, AttrChanges, Caller, DirEntry, FileExtent, FileSystem, Fs, Ino, Mapped, NewInode,
-    RenameMode, Result, Seek, Usage, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DirEntry, FileExtent, FileSystem, Fs, Ino, NewInode, RenameMode,
+    Result, Seek, Usage, XattrMode,
 };
+use frit_torture::fs::AnyMedium;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -13,19 +14,19 @@ type Lookups = Arc<Mutex<HashMap<Ino, u64>>>;
 
 /// The file system, with lookups in place of pins.
 pub(crate) struct LookedUp {
-    fs: Fs<Mapped>,
+    fs: Fs<AnyMedium>,
     lookups: Lookups,
 }
 
 impl LookedUp {
-    pub(crate) fn new(fs: Fs<Mapped>) -> LookedUp {
+    pub(crate) fn new(fs: Fs<AnyMedium>) -> LookedUp {
         let lookups = Lookups::default();
         let counts = Arc::clone(&lookups);
         fs.set_looked_up(Box::new(move |ino| counts.lock().unwrap().contains_key(&ino)));
         LookedUp { fs, lookups }
     }
 
-    pub(crate) fn into_inner(self) -> Fs<Mapped> {
+    pub(crate) fn into_inner(self) -> Fs<AnyMedium> {
         self.fs
     }
 }

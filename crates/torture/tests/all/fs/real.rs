@@ -7,7 +7,7 @@ use frit_fs::{
 use frit_torture::fs::compare::Tree;
 use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Act, Divergence, FsOp, Rules, User, replay, run};
+use frit_torture::fs::{Act, AnyMedium, Divergence, FsOp, Rules, User, replay, run};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,10 +16,13 @@ const LARGE: u64 = 16 << 20;
 /// Bytes of a minimal medium, which long sequences fill: 50 blocks.
 const SMALL: u64 = 256 << 10;
 
-fn fresh(bytes: u64) -> Fs<Mapped> {
+fn in_memory(bytes: u64) -> AnyMedium {
+    Arc::new(Mapped::anonymous(bytes).unwrap())
+}
+
+fn fresh(bytes: u64) -> Fs<AnyMedium> {
     let inodes = (bytes == SMALL).then_some(64);
-    Fs::format(Mapped::anonymous(bytes).unwrap(), FormatOptions { inodes, ..FormatOptions::default() })
-        .unwrap()
+    Fs::format(in_memory(bytes), FormatOptions { inodes, ..FormatOptions::default() }).unwrap()
 }
 
 /// Returns the rules of a mount: the kernel checks permissions, and refuses most invalid
@@ -36,7 +39,7 @@ fn complain(bytes: u64, rules: &Rules, found: &Divergence) {
 
 /// Closes the file system, which must leave a clean medium, and opens it again, which must give the
 /// same tree.
-fn close_and_open(fs: Fs<Mapped>, seed: u64) {
+fn close_and_open(fs: Fs<AnyMedium>, seed: u64) {
     let before = Tree::of(&fs).unwrap();
     let medium = fs.close().unwrap();
     let report = check(&medium).unwrap();
@@ -126,13 +129,13 @@ fn sequences_of_all_users_are_as_the_model_has_them() {
 }
 
 /// Creates a file system with contents in a pool, on tmpfs if that exists.
-fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<Mapped>) {
+fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<AnyMedium>) {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
     let content_store = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
     let format = FormatOptions { content_store, ..FormatOptions::default() };
-    (dir, pool, Fs::format(Mapped::anonymous(LARGE).unwrap(), format).unwrap())
+    (dir, pool, Fs::format(in_memory(LARGE), format).unwrap())
 }
 
 /// Returns the rules for a pool. Positions of bytes and the largest size of a file differ there,
