@@ -29,12 +29,13 @@ pub fn new_private() -> OpenOptions {
     options
 }
 
-/// Creates a directory accessible to its owner alone. Missing parents get the default mode.
+/// Creates a directory accessible to its owner alone. With `parents`, missing ones are created with the
+/// default mode.
 ///
 /// # Errors
 /// The host refuses it, or the directory exists.
-pub fn make_private_dir(dir: &Path) -> std::io::Result<()> {
-    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+pub fn make_private_dir(dir: &Path, parents: bool) -> std::io::Result<()> {
+    if let Some(parent) = dir.parent().filter(|parent| parents && !parent.as_os_str().is_empty()) {
         paths::create_dir_all(parent, 0o777)?;
     }
     paths::create_dir(dir, DIR_MODE)
@@ -162,10 +163,20 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_parent_is_made_only_where_it_is_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("a/b/c");
+        assert_eq!(make_private_dir(&at, false).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        assert!(!dir.path().join("a").exists());
+        make_private_dir(&at, true).unwrap();
+        assert!(at.is_dir());
+    }
+
+    #[test]
     fn others_need_rights_to_the_file_and_to_all_directories_above() {
         let root = tempfile::tempdir().unwrap();
         let (dir, file) = (root.path().join("a b"), root.path().join("a b/f"));
-        make_private_dir(&dir).unwrap();
+        make_private_dir(&dir, true).unwrap();
         drop(new_private().open(&file).unwrap());
         assert_eq!(
             (dir.metadata().unwrap().mode() & 0o7777, file.metadata().unwrap().mode() & 0o7777),

@@ -58,19 +58,24 @@ impl Volume {
     /// The directory is not empty, or holds a volume and `force` is not set; the stack cannot be
     /// durable; the disk is full.
     pub fn create(dir: impl AsRef<Path>, options: &CreateOptions) -> Result<Volume> {
-        Volume::create_as(dir.as_ref(), options, new_uuid()?, unix_now())
+        Volume::create_in_place_of(None, dir.as_ref(), options)
     }
 
-    /// Creates a volume with a given UUID and creation time: those of the volume that it replaces.
-    pub(crate) fn create_as(
+    /// Creates a volume with the UUID and the creation time of the one that it will replace, if there is
+    /// one. Directories above it are created for a new volume only: beside a volume, one that is missing was
+    /// renamed meanwhile, perhaps by another user who owns the directory above.
+    pub(crate) fn create_in_place_of(
+        old: Option<&Superblock>,
         dir: &Path,
         options: &CreateOptions,
-        uuid: [u8; 16],
-        created_unix: u64,
     ) -> Result<Volume> {
+        let (uuid, created_unix) = match old {
+            Some(old) => (old.uuid, old.created_unix),
+            None => (new_uuid()?, unix_now()),
+        };
         let (stack, _) = durable_stack(&options.stack)?;
         let mut media = persistent_media(&stack, &options.stack)?;
-        let replaced = prepare_directory(dir, options.force)?;
+        let replaced = prepare_directory(dir, options.force, old.is_none())?;
         if !options.force {
             ObjectStores::new(dir, &media, OpenMode::ReadOnly).check_blank()?;
         }
@@ -171,10 +176,10 @@ fn new_uuid() -> Result<[u8; 16]> {
 
 /// Creates the directory, or makes sure that creating a volume in it loses no data. Returns a
 /// volume that is to be replaced; it stays locked until the new one is complete.
-fn prepare_directory(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
+fn prepare_directory(dir: &Path, force: bool, parents: bool) -> Result<Option<SuperblockFile>> {
     let exists = |why: String| Error::Exists { dir: dir.into(), why };
     if !dir.exists() {
-        make_private_dir(dir).map_err(io(format!("cannot make the directory {}", dir.display())))?;
+        make_private_dir(dir, parents).map_err(io(format!("cannot make the directory {}", dir.display())))?;
         crate::superblock::sync_parent(dir)?;
         return Ok(None);
     }

@@ -155,7 +155,7 @@ fn make_copy(
     let data: u64 = ranges.iter().filter(|(_, mapped)| *mapped).map(|(len, _)| len).sum();
     step("making room", 0, 0);
     let options = CreateOptions { stack: stack.clone(), force: false };
-    let mut new = Volume::create_as(growing, &options, old_superblock.uuid, old_superblock.created_unix)?;
+    let mut new = Volume::create_in_place_of(Some(&old_superblock), growing, &options)?;
     copy(old, &mut new, &ranges, &mut |done| step("copying", data, done))?;
     raw_area::copy(old, &mut new)?;
     let params: Vec<(&str, &str)> =

@@ -149,7 +149,7 @@ fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<FormatPlan<'a>> {
         ));
     }
     if !directory.is_dir() {
-        make_private_dir(directory).into_diagnostic().wrap_err_with(at)?;
+        make_private_dir(directory, true).into_diagnostic().wrap_err_with(at)?;
     }
     let image = Pool::image(directory);
     let found = rustix::fs::statvfs(directory).into_diagnostic().wrap_err_with(at)?;

@@ -421,6 +421,9 @@ fn a_volume_whose_path_is_exchanged_grows_nowhere_else() {
             fs::read(victims.join("vol/frit.volume")).unwrap(),
         );
         assert!(now == before, "{megabytes}: {}", said(&done));
+        // Nothing is made in place of the directory that is away for a moment.
+        let made = fs::read_dir(&scene.hostile).unwrap().filter_map(|e| e.unwrap().metadata().ok());
+        assert!(made.filter(fs::Metadata::is_dir).all(|m| m.uid() == OTHER), "{megabytes}: {}", said(&done));
     }
     assert!(refused > 0, "there was no race");
     fs::write(scene.hostile.join("stop"), "").unwrap();
