@@ -4,8 +4,11 @@ use super::device::VirtualBlock;
 use crate::error::Result;
 use crate::format::BLOCK;
 use crate::medium::{Mapped, Medium};
+use crate::planted::NamelessBug;
+use frit_core::planted::is_planted;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Durability of a changed block at a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +53,10 @@ impl VirtualBlocks {
             let blocks = at / BLOCK..(at + len as u64).div_ceil(BLOCK);
             set(&self.used, blocks.clone());
             set(&self.changed, blocks);
+            if is_planted(NamelessBug::FreeBlocksForgotten) {
+                // On a busy machine no other thread would sync between a write and its transaction.
+                std::thread::sleep(Duration::from_micros(1));
+            }
         }
     }
 

@@ -385,10 +385,12 @@ fn is_inconsistent(seed: u64, bug: Option<planted::BugId>) -> bool {
             })
         };
         let threads: Vec<_> = (0..THREADS).map(change).collect();
+        planted::set(bug);
         // Also on a busy machine, where the threads may begin late.
         while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             fs.sync().unwrap();
         }
+        planted::set(None);
     });
     drop(opened);
     device.crash();
