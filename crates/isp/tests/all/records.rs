@@ -259,6 +259,11 @@ proptest! {
         prop_assert_eq!(&some, &all[..some.len()]);
         prop_assert_eq!(outcome.truncated, some.len() < all.len());
     }
+}
+
+proptest! {
+    // Each case has four engines.
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn sums_of_fractions_do_not_depend_on_threads(
@@ -309,8 +314,8 @@ fn records_of_csv_without_line_feeds_may_be_many() {
 fn a_record_that_is_too_long_has_its_position() {
     let mark = "\u{feff}";
     for (text, at) in [
-        (format!("{mark}host,size,note\r\n\r\nx,1,\"{}", "a\n".repeat(1 << 20)), 21),
-        (format!("host,size,note\n{}x,1,\"{}", "a,2,b\n".repeat(200_000), "a\n".repeat(1 << 20)), 1_200_015),
+        (format!("{mark}host,size,note\r\n\r\nx,1,\"{}", "a\n".repeat(600_000)), 21),
+        (format!("host,size,note\n{}x,1,\"{}", "a,2,b\n".repeat(200_000), "a\n".repeat(600_000)), 1_200_015),
     ] {
         let outcome = Setting::plain().outcome(text.as_bytes(), aggregate("size", CSV, 0), 1 << 20);
         let failure = outcome.result.as_ref().unwrap_err();
