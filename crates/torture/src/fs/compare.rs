@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
+static ZEROS: [u8; PAGE] = [0; PAGE];
 /// Files up to this size are read completely, including holes. Of larger files only the data
 /// segments are read.
 const WHOLE: u64 = 1 << 20;
@@ -53,7 +54,8 @@ fn pages(fs: &dyn FileSystem, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u
         while at < end {
             let n = fs.read(ino, at, &mut buffer)?;
             for (i, page) in buffer[..n].chunks(PAGE).enumerate() {
-                if page.iter().any(|&b| b != 0) {
+                // A comparison of slices is much quicker than a loop over the bytes.
+                if *page != ZEROS[..page.len()] {
                     pages.insert(at / PAGE as u64 + i as u64, page.to_vec());
                 }
             }

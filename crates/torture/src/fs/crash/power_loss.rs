@@ -9,11 +9,12 @@ use super::super::op::FsOp;
 use super::oracle;
 use super::run::{CutReport, CutViolation, open};
 use super::simulated_disk::{DiskEvent, DiskFiles, DurableState, SimulatedDisk};
+use foldhash::quality::FixedState;
 use frit_fs::{Clock, Disk, FormatOptions, Fs, Medium, Overlaid, check};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Parameters of power losses under an image file.
@@ -126,7 +127,7 @@ struct CompletedSyncRun {
     maker: MediumFactory,
     ops: Vec<FsOp>,
     trees: Vec<Tree>,
-    hasher: BuildHasherDefault<DefaultHasher>,
+    hasher: FixedState,
     seen: HashSet<u64>,
     rng: SmallRng,
 }
@@ -207,7 +208,7 @@ impl PowerLossCuts {
             return Err(format!("without any cut: {what}"));
         }
         let trees = std::mem::take(&mut steps.trees);
-        let (hasher, seen) = (BuildHasherDefault::default(), HashSet::new());
+        let (hasher, seen) = (FixedState::default(), HashSet::new());
         let mut ran = CompletedSyncRun { cuts: *self, maker, ops: ops.to_vec(), trees, hasher, seen, rng };
         ran.cut_everywhere(base, &log, found);
         Ok(())

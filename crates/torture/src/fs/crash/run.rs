@@ -10,13 +10,14 @@ use super::images::{self, Density};
 use super::oracle;
 use super::recording_medium::{MediumEvent, RecordingMedium};
 use super::stored_content::ContentSnapshot;
+use foldhash::quality::FixedState;
 use frit_fs::{
     Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Mapped, Medium,
     NewInode, REGISTER_QUERIES, RegisterSet, RegisterStatus, Report, check, check_contents, check_pool,
 };
 use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// First time of a run's clock, in nanoseconds.
@@ -114,7 +115,7 @@ struct CompletedRun<'a> {
     /// Trees before each operation and after the last one.
     trees: Vec<Tree>,
     scratch: AnyMedium,
-    hasher: BuildHasherDefault<DefaultHasher>,
+    hasher: FixedState,
     seen: HashSet<u64>,
 }
 
@@ -211,7 +212,7 @@ impl FsCuts {
             ops,
             trees,
             scratch,
-            hasher: BuildHasherDefault::default(),
+            hasher: FixedState::default(),
             seen: HashSet::new(),
         };
         let log = until_last_done(&log);
