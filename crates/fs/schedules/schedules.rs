@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs_schedules::{
-    AttrChanges, Caller, Clock, Disk, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium,
-    NewInode, OpenFile, Overlaid, RenameMode, XattrMode, check,
+    AnyMedium, AttrChanges, Caller, Clock, Disk, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino,
+    Mapped, Medium, NewInode, OpenFile, Overlaid, RenameMode, XattrMode, check,
 };
 use std::sync::{Arc, Mutex};
 
@@ -16,8 +16,6 @@ const ROOT: &Caller = &Caller::ROOT;
 /// Number of interleavings for each combination of operations.
 const TRIED: usize = 400;
 
-/// A medium of any kind. The file system is compiled once for all of them.
-type AnyMedium = Arc<dyn Medium>;
 type Shared = Arc<Fs<AnyMedium>>;
 type ConcurrentOp = fn(&dyn FileSystem);
 

@@ -50,7 +50,9 @@ pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use in_storage::InStorage;
 pub use library::{File, FileMap, OpenFile, Paths};
-pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayNote, OverlayOptions};
+pub use medium::{
+    AnyMedium, Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayNote, OverlayOptions,
+};
 pub use nameless::{ContentDevice, DeviceAccess, DeviceOwner, PlacedContents, VirtualBlock, VirtualBlocks};
 pub use open::{FormatOptions, FsOptions};
 pub use registers::{

@@ -224,3 +224,19 @@ fn prepare_directory(dir: &Path, force: bool, parents: bool) -> Result<Option<Su
     }
     Ok(Some(old))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_beside_a_volume_makes_no_directory_above_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = CreateOptions { stack: Stack::builtin("ntl-small", &[]).unwrap(), force: false };
+        let old = Volume::create(dir.path().join("a/vol"), &options).unwrap();
+        let away = dir.path().join("b/vol.growing");
+        let copied = Volume::create_in_place_of(Some(old.superblock()), &away, &options).map(drop);
+        assert!(matches!(&copied, Err(Error::Core(frit_core::Error::Io { .. }))), "{copied:?}");
+        assert!(!dir.path().join("b").exists());
+    }
+}

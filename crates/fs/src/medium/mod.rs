@@ -13,6 +13,7 @@ pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, OverlayNote, OverlayOpti
 use crate::error::Result;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Byte-addressable durable memory, shared by threads.
 ///
@@ -68,6 +69,9 @@ pub trait Medium: Send + Sync {
     /// A call of the operating system failed.
     fn sync(&self) -> Result<()>;
 }
+
+/// A medium of any kind, shared. The file system is compiled once for all that are used so.
+pub type AnyMedium = Arc<dyn Medium>;
 
 impl fmt::Debug for dyn Medium {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,11 +20,8 @@ mod smoke;
 mod sums;
 mod threads;
 
-use frit_fs::{Mapped, Medium};
+use frit_fs::{AnyMedium, Mapped, Medium};
 use std::sync::Arc;
-
-/// A medium of any kind. The file system is compiled once for all of them.
-type AnyMedium = Arc<dyn Medium>;
 
 fn erased(medium: impl Medium + 'static) -> AnyMedium {
     Arc::new(medium)

@@ -136,6 +136,7 @@ fn the_nearest_key_is_advised_whatever_its_case() {
         ("ssw", "did you mean `SSW`?"),
         ("fusion_method", "did you mean `FUSION_METHOD`?"),
         ("gc_lowblocks", "did you mean `gc_low_blocks`?"),
+        ("cache_rasio", "did you mean `cache_ratio`?"),
         ("colour", "known names: "),
     ] {
         let problems = refused(&with("SSW = 2048", &format!("{key} = 1")), &[]);

@@ -21,6 +21,3 @@ pub use differential::{Divergence, Rules, replay, run};
 pub use model::ModelFs;
 pub use op::{Act, FsOp, OpTarget, User};
 pub use text::parse;
-
-/// A medium of any kind. The file system is compiled once for all of them.
-pub type AnyMedium = std::sync::Arc<dyn frit_fs::Medium>;

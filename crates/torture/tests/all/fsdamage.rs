@@ -1,8 +1,7 @@
 //! Damage to a file system's medium: single bits, misplaced and stale metadata, random bytes.
 
 use crate::common::short_or_long;
-use frit_fs::{Geometry, Mapped, Medium};
-use frit_torture::fs::AnyMedium;
+use frit_fs::{AnyMedium, Geometry, Mapped, Medium};
 use frit_torture::fs::damage::{DamageJudge, DamageVerdict, PopulatedImage, checksums, exercise, populate};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -1,9 +1,9 @@
 //! Effects and messages of a repair, for one damage of each kind.
 
 use frit_fs::{
-    Caller, Clock, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, check, repair,
+    AnyMedium, Caller, Clock, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, check,
+    repair,
 };
-use frit_torture::fs::AnyMedium;
 use frit_torture::fs::damage::{checksums, populate};
 use std::sync::Arc;
 

@@ -1,13 +1,12 @@
 //! Operations that leave a file system without a free block, and with files that can still be
 //! changed.
 
-use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::every::base;
 use super::super::op::FsOp;
 use super::super::text::parse;
 use super::run::FsCuts;
-use frit_fs::{FileSystem, Fs, Mapped};
+use frit_fs::{AnyMedium, FileSystem, Fs, Mapped};
 use std::sync::Arc;
 
 /// Two files with one free slot for extents: `x` has an allocated extent after its six extents, `y`

@@ -2,7 +2,6 @@
 //! After each cut the image must hold the state of the last completed sync or of the sync in
 //! progress.
 
-use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
 use super::super::op::FsOp;
@@ -10,7 +9,7 @@ use super::oracle;
 use super::run::{CutReport, CutViolation, open};
 use super::simulated_disk::{DiskEvent, DiskFiles, DurableState, SimulatedDisk};
 use foldhash::quality::FixedState;
-use frit_fs::{Clock, Disk, FormatOptions, Fs, Medium, Overlaid, check};
+use frit_fs::{AnyMedium, Clock, Disk, FormatOptions, Fs, Medium, Overlaid, check};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
@@ -127,7 +126,6 @@ struct CompletedSyncRun {
     maker: MediumFactory,
     ops: Vec<FsOp>,
     trees: Vec<Tree>,
-    hasher: FixedState,
     seen: HashSet<u64>,
     rng: SmallRng,
 }
@@ -208,8 +206,8 @@ impl PowerLossCuts {
             return Err(format!("without any cut: {what}"));
         }
         let trees = std::mem::take(&mut steps.trees);
-        let (hasher, seen) = (FixedState::default(), HashSet::new());
-        let mut ran = CompletedSyncRun { cuts: *self, maker, ops: ops.to_vec(), trees, hasher, seen, rng };
+        let seen = HashSet::new();
+        let mut ran = CompletedSyncRun { cuts: *self, maker, ops: ops.to_vec(), trees, seen, rng };
         ran.cut_everywhere(base, &log, found);
         Ok(())
     }
@@ -241,7 +239,7 @@ impl CompletedSyncRun {
 
     fn examine_cut(&mut self, left: &DiskFiles, states: &States, found: &mut CutReport) {
         // Equal images with equal states are examined only once.
-        if !self.seen.insert(self.hasher.hash_one((&left.image, &left.log, states))) {
+        if !self.seen.insert(FixedState::default().hash_one((&left.image, &left.log, states))) {
             return;
         }
         found.images += 1;

@@ -1,6 +1,5 @@
 //! Runs operations of the file system and cuts them.
 
-use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
 use super::super::model::ModelFs;
@@ -12,8 +11,9 @@ use super::recording_medium::{MediumEvent, RecordingMedium};
 use super::stored_content::ContentSnapshot;
 use foldhash::quality::FixedState;
 use frit_fs::{
-    Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Mapped, Medium,
-    NewInode, REGISTER_QUERIES, RegisterSet, RegisterStatus, Report, check, check_contents, check_pool,
+    AnyMedium, Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, InStorage, Ino, Mapped,
+    Medium, NewInode, REGISTER_QUERIES, RegisterSet, RegisterStatus, Report, check, check_contents,
+    check_pool,
 };
 use std::collections::HashSet;
 use std::fmt;
@@ -115,7 +115,6 @@ struct CompletedRun<'a> {
     /// Trees before each operation and after the last one.
     trees: Vec<Tree>,
     scratch: AnyMedium,
-    hasher: FixedState,
     seen: HashSet<u64>,
 }
 
@@ -207,14 +206,7 @@ impl FsCuts {
             drop(fs);
         }
         let scratch = Arc::new(Mapped::anonymous(self.bytes).map_err(said)?);
-        let mut ran = CompletedRun {
-            cuts: *self,
-            ops,
-            trees,
-            scratch,
-            hasher: FixedState::default(),
-            seen: HashSet::new(),
-        };
+        let mut ran = CompletedRun { cuts: *self, ops, trees, scratch, seen: HashSet::new() };
         let log = until_last_done(&log);
         images::for_each_image(base, log, self.density, self.seed, |image, done, store| {
             ran.examine_cut(CutImage { image, store, done }, found);
@@ -261,7 +253,7 @@ fn until_last_done(log: &[MediumEvent]) -> &[MediumEvent] {
 impl CompletedRun<'_> {
     fn examine_cut(&mut self, cut: CutImage<'_>, found: &mut CutReport) {
         // Equal images after the same operations are examined only once.
-        if !self.seen.insert(self.hasher.hash_one((cut.image, cut.done, cut.store))) {
+        if !self.seen.insert(FixedState::default().hash_one((cut.image, cut.done, cut.store))) {
             return;
         }
         found.images += 1;

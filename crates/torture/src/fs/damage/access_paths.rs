@@ -2,13 +2,12 @@
 //! error that reports the damage, and a repair names everything that it gives up. No wrong data and
 //! no loss goes unreported.
 
-use super::super::AnyMedium;
 use super::super::compare::command_of;
 use super::image::PopulatedImage;
 use super::judge::{InodeContents, LATER, TreeContents, is_dot, is_io, known, listed, whole};
 use frit_fs::{
-    Attr, Caller, Clock, Error, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, Report,
-    Time, check, check_contents, repair,
+    AnyMedium, Attr, Caller, Clock, Error, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped,
+    Medium, Report, Time, check, check_contents, repair,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,13 +1,12 @@
 //! A small file system with objects of every kind, and the locations of its metadata.
 
-use super::super::AnyMedium;
 use super::super::apply::ProgramSession;
 use super::super::compare::command_of;
 use super::super::every::base;
 use super::super::op::FsOp;
 use frit_fs::{
-    Allocate, AttrChanges, COMMAND_NAME, Caller, Clock, FileSystem, FormatOptions, Fs, Geometry, InStorage,
-    Ino, Mapped, Medium, NewInode, RegisterSet, RegisterStatus, XattrMode,
+    Allocate, AnyMedium, AttrChanges, COMMAND_NAME, Caller, Clock, FileSystem, FormatOptions, Fs, Geometry,
+    InStorage, Ino, Mapped, Medium, NewInode, RegisterSet, RegisterStatus, XattrMode,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Verification of what a damaged file system returns: the data before the damage, or an error.
 
-use super::super::AnyMedium;
 use super::super::compare::command_of;
 use super::image::{BYTES, PopulatedImage};
 use frit_fs::{
-    Attr, Caller, Clock, FileSystem, Fs, FsOptions, Ino, InodeType, Mapped, Medium, Report, check, repair,
+    AnyMedium, Attr, Caller, Clock, FileSystem, Fs, FsOptions, Ino, InodeType, Mapped, Medium, Report, check,
+    repair,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

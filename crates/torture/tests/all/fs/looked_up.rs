@@ -2,10 +2,9 @@
 //! lookup and the open.
 
 use frit_fs::{
-    Allocate, Attr, AttrChanges, Caller, DirEntry, FileExtent, FileSystem, Fs, Ino, NewInode, RenameMode,
-    Result, Seek, Usage, XattrMode,
+    Allocate, AnyMedium, Attr, AttrChanges, Caller, DirEntry, FileExtent, FileSystem, Fs, Ino, NewInode,
+    RenameMode, Result, Seek, Usage, XattrMode,
 };
-use frit_torture::fs::AnyMedium;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 

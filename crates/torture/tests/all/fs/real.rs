@@ -2,12 +2,13 @@
 
 use super::looked_up::LookedUp;
 use frit_fs::{
-    Allocate, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Mapped, Pool, check, check_pool,
+    Allocate, AnyMedium, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Mapped, Pool, check,
+    check_pool,
 };
 use frit_torture::fs::compare::Tree;
 use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Act, AnyMedium, Divergence, FsOp, Rules, User, replay, run};
+use frit_torture::fs::{Act, Divergence, FsOp, Rules, User, replay, run};
 use std::path::Path;
 use std::sync::Arc;
 
