@@ -183,8 +183,7 @@ pub(crate) fn read(
 fn check_profile(path: &str, table: &Table, dir: &Path, problems: &mut Vec<Problem>) {
     let Some(name) = table.text("profile") else { return };
     if let Err(e) = Profile::find(name, dir) {
-        let all = Profile::builtins().unwrap_or_default();
-        let near = nearest(name, all.iter().map(|p| p.name.as_str())).map(|p| format!("did you mean `{p}`?"));
+        let near = nearest(name, Profile::builtin_names()).map(|p| format!("did you mean `{p}`?"));
         problems.push(param_problem(path, table, "profile", e).help(near.unwrap_or_default()));
     }
 }

@@ -6,7 +6,7 @@ use super::spec::{
     Background, Bus, CacheSpec, DiskSpec, DriveScheduler, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
     Positioning, ReadAhead, WriteBack,
 };
-use crate::profile::{ByteSize, Picos};
+use crate::profile::{ByteSize, Picos, name_of};
 use frit_core::files::{self, TEXT_BYTES_MAX};
 use frit_core::text::unknown_field;
 use frit_core::{Error, Result, SECTOR_BYTES};
@@ -124,15 +124,13 @@ impl DiskProfile {
     /// # Errors
     /// An unknown name; the message lists the built-in drives.
     pub fn builtin(name: &str) -> Result<DiskProfile> {
-        let all = DiskProfile::builtins()?;
-        let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
-        all.into_iter().find(|p| p.name == name).ok_or_else(|| {
-            let why = format!(
-                "no such disk; there are {}, or give the path of a .toml or .diskspecs file",
-                names.join(", ")
-            );
+        let text = BUILTINS.iter().find(|text| name_of(text) == name).ok_or_else(|| {
+            let names = BUILTINS.map(name_of).join(", ");
+            let why =
+                format!("no such disk; there are {names}, or give the path of a .toml or .diskspecs file");
             Error::param("disk", name, why)
-        })
+        })?;
+        DiskProfile::parse(text)
     }
 
     /// Reads a drive from a TOML file.
@@ -310,7 +308,8 @@ mod tests {
 
     #[test]
     fn builtins_are_the_drives_that_their_sheets_describe() {
-        for p in DiskProfile::builtins().unwrap() {
+        for (p, text) in DiskProfile::builtins().unwrap().into_iter().zip(BUILTINS) {
+            assert_eq!(name_of(text), p.name);
             let spec = p.spec().unwrap();
             assert_eq!(Drive::new(&spec).unwrap().sectors(), p.values.sectors, "{}", p.name);
             let z = characteristics::zones(&spec).unwrap();

@@ -44,6 +44,12 @@ const BUILTINS: [&str; 21] = [
     include_str!("../../profiles/ram-disk-ddr4.toml"),
 ];
 
+/// Returns the name in the text of a built-in profile, where it has a line of its own.
+pub(crate) fn name_of(text: &'static str) -> &'static str {
+    let quoted = text.lines().find_map(|line| line.strip_prefix("name = \""));
+    quoted.and_then(|rest| rest.strip_suffix('"')).unwrap_or_default()
+}
+
 /// A medium as it was measured, published or sold.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,18 +107,23 @@ impl Profile {
         BUILTINS.iter().map(|t| Profile::parse(t)).collect()
     }
 
-    /// Returns a built-in profile.
+    /// Returns the names of the built-in profiles.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTINS.iter().map(|text| name_of(text))
+    }
+
+    /// Returns a built-in profile. Only its own text is parsed: a stack looks up several profiles, several times each.
     ///
     /// # Errors
     /// An unknown name; the message lists the built-in profiles.
     pub fn builtin(name: &str) -> Result<Profile> {
-        let all = Profile::builtins()?;
-        let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
-        all.into_iter().find(|p| p.name == name).ok_or_else(|| {
+        let text = BUILTINS.iter().find(|text| name_of(text) == name).ok_or_else(|| {
+            let names: Vec<&str> = Profile::builtin_names().collect();
             let why =
                 format!("no such profile; there are {}, the drives of `frit disk list`, or give the path of a .toml file", names.join(", "));
             Error::param("profile", name, why)
-        })
+        })?;
+        Profile::parse(text)
     }
 
     /// Reads a profile from a file.

@@ -20,7 +20,8 @@ fn cost(model: &mut TimingModel, op: Op, len: u32) -> Nanos {
 
 #[test]
 fn every_builtin_resolves_and_names_a_source_for_every_value() {
-    for p in Profile::builtins().unwrap() {
+    for (p, name) in Profile::builtins().unwrap().into_iter().zip(Profile::builtin_names()) {
+        assert_eq!(name, p.name);
         let spec = resolve(&format!("profile = '{}'", p.name)).unwrap();
         assert_eq!(spec.kind(), p.medium);
         assert!(spec.bytes() > 0 && spec.store_bytes() >= spec.bytes());
