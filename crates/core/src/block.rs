@@ -140,6 +140,15 @@ pub trait BlockLayer {
         false
     }
 
+    /// Returns `true` after a failed sync below the layer that the layer above may forgive: see
+    /// [`crate::BlockDevice::failed_sync`].
+    fn failed_sync(&self) -> bool {
+        false
+    }
+
+    /// Forgives a failed sync below the layer: see [`crate::BlockDevice::forgive_failed_sync`].
+    fn forgive_failed_sync(&mut self) {}
+
     /// Calls `each` for the handle of each layer below this one that works without its lock
     /// ([`crate::BlockDevice::shared`]).
     fn each_shared(&mut self, _each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {}

@@ -135,6 +135,18 @@ pub trait BlockDevice: Send {
     /// Returns the guarantees of an acknowledged write.
     fn write_guarantee(&self) -> WriteGuarantee;
 
+    /// Returns `true` after a failed sync of a file below the device. What was written since the last
+    /// good one may be lost, and all flushes fail until
+    /// [`forgive_failed_sync`](BlockDevice::forgive_failed_sync).
+    fn failed_sync(&self) -> bool {
+        false
+    }
+
+    /// Lets flushes through again after a failed sync ([`crate::SyncGate::forgive`]): the upper layer
+    /// writes all data once more that it has written since the last good flush. A device with data of
+    /// its own does nothing.
+    fn forgive_failed_sync(&mut self) {}
+
     /// Returns a handle for accesses from any thread, if the device can be accessed without its
     /// upper layer's lock ([`crate::deferred`]). A layer defers its own accesses from now on.
     fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {

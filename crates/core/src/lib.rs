@@ -34,6 +34,7 @@ pub mod raw;
 pub mod sink;
 pub mod size;
 pub mod split_mix;
+pub mod synced_file;
 pub mod text;
 pub mod transfer;
 pub mod units;
@@ -67,6 +68,7 @@ pub use sink::{
     CommandObserver, Completion, Engine, LinkRequest, RequestScope, Sink, Tag, Tok, TokTable, UnitState,
     UnitTimes,
 };
+pub use synced_file::{SyncGate, SyncedFile};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;
 pub use zone_access::{ZoneAccess, ZoneAction, ZoneCommand, ZoneFault, ZoneInfo, ZoneState, ZonedInfo};

@@ -6,7 +6,7 @@
 //! number is the queue depth. Writes are synced at the end, within the time.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_core::BlockingMedium;
+use frit_core::{BlockingMedium, SyncedFile};
 use frit_media::{DirectFile, FileAccess, FileStore, Store};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -89,7 +89,8 @@ fn main() {
     let chunk = vec![0xA5; 1 << 20];
     (0..FILE_BYTES >> 20).for_each(|n| file.write_all_at(&chunk, n << 20).unwrap());
     file.sync_data().unwrap();
-    let direct = DirectFile::open(&file, path.clone(), FILE_BYTES, true, FileAccess::IoUring).unwrap();
+    let direct =
+        DirectFile::open(SyncedFile::new(file, path.clone()), FILE_BYTES, true, FileAccess::IoUring).unwrap();
     if let Some(note) = direct.no_io_uring() {
         println!("{note}");
     }

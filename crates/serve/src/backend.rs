@@ -2,10 +2,9 @@
 
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
-    NamelessCommand, NamelessInfo, ParamInfo, RequestIntent, Result, SECTOR_BYTES, StackView, ZoneCommand,
-    ZoneInfo, ZonedInfo,
+    NamelessCommand, NamelessInfo, ParamInfo, RequestIntent, Result, SECTOR_BYTES, StackView, SyncedFile,
+    ZoneCommand, ZoneInfo, ZonedInfo,
 };
-use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -282,14 +281,11 @@ pub trait Backend: Send {
     /// An unknown key, or an invalid value.
     fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()>;
 
-    /// Returns the files below the backend, each opened anew. After many writes the device syncs
-    /// them without the lock before it calls [`Backend::flush`], which then has little left to do.
-    /// Linux reports a writeback error once to each descriptor, so both syncs see it.
-    ///
-    /// # Errors
-    /// A file no longer exists.
-    fn files(&self) -> Result<Vec<File>> {
-        Ok(Vec::new())
+    /// Returns the files below the backend. After many writes the device syncs them without the lock
+    /// before it calls [`Backend::flush`], which then has little left to do. A failure stays at the
+    /// file, so that the flush meets it too.
+    fn synced_files(&self) -> Vec<Arc<SyncedFile>> {
+        Vec::new()
     }
 
     /// Shuts down in order, so that all completed writes are durable.

@@ -4,11 +4,10 @@ use crate::{Backend, ReplyTime};
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
     NamelessCommand, NamelessInfo, Nanos, ParamInfo, RequestIntent, Result, SECTOR_BYTES, StackView,
-    ZoneCommand, ZoneInfo, ZonedInfo,
+    SyncedFile, ZoneCommand, ZoneInfo, ZonedInfo,
 };
 use frit_stack::layers::LayerKind;
 use frit_volume::Volume;
-use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -171,16 +170,8 @@ impl Backend for Volume {
         Volume::set_params(self, settings)
     }
 
-    fn files(&self) -> Result<Vec<File>> {
-        let media = self.superblock().media.iter();
-        let opened = media.map(|m| {
-            // A medium without a path is a file in the directory of the volume.
-            let name = if m.path.is_empty() { format!("{}.medium", m.name) } else { m.path.clone() };
-            let path = self.dir().join(name);
-            File::open(&path)
-                .map_err(|source| Error::Io { what: format!("cannot open {}", path.display()), source })
-        });
-        opened.collect()
+    fn synced_files(&self) -> Vec<Arc<SyncedFile>> {
+        Volume::synced_files(self)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -4,8 +4,8 @@ use crate::access::{FILE_MODE, foreign_medium, foreign_volume};
 use crate::error::{Error, Result, io};
 use crate::lock;
 use crate::superblock::{ACCESS_MEDIA_MAX, Backing, MediumRecord};
-use frit_core::MediumKind;
 use frit_core::paths::{self, OpenOptions};
+use frit_core::{MediumKind, SyncedFile};
 use frit_media::store::MapMode;
 use frit_media::{AnyStore, DirectFile, DirectStore, FileAccess, FileStore, MmapStore};
 use frit_stack::Stack;
@@ -24,8 +24,8 @@ const DEVICE_BLOCK: u64 = 4096;
 pub(crate) struct MediumFile {
     pub(crate) name: String,
     kind: MediumKind,
-    pub(crate) path: PathBuf,
-    file: File,
+    /// The file, which all its stores write and sync.
+    file: Arc<SyncedFile>,
     pub(crate) bytes: u64,
     backing: Backing,
     mapping: MapMode,
@@ -35,17 +35,16 @@ pub(crate) struct MediumFile {
 
 /// Opens a file for accesses without the page cache, if its record has such an access.
 fn open_direct(
-    file: &File,
+    file: &Arc<SyncedFile>,
     record: &MediumRecord,
-    path: &Path,
     writable: bool,
 ) -> Result<Option<Arc<DirectFile>>> {
     if record.access == FileAccess::PageCache {
         return Ok(None);
     }
-    let opened = DirectFile::open(file, path.into(), record.bytes, writable, record.access);
+    let opened = DirectFile::open(Arc::clone(file), record.bytes, writable, record.access);
     match opened {
-        Err(frit_core::Error::Param { why, .. }) => Err(medium_error(record, path, why)),
+        Err(frit_core::Error::Param { why, .. }) => Err(medium_error(record, file.path(), why)),
         opened => Ok(Some(Arc::new(opened?))),
     }
 }
@@ -149,16 +148,16 @@ impl MediumFile {
         if !is_device && is_dax(&file) {
             record.backing = Backing::DaxFile;
         }
-        let direct = open_direct(&file, record, &path, true)?;
-        allocate(&file, record.bytes, is_device).map_err(io(format!(
+        let file = SyncedFile::new(file, path);
+        let direct = open_direct(&file, record, true)?;
+        allocate(file.file(), record.bytes, is_device).map_err(io(format!(
             "cannot allocate {} in {}",
             frit_core::size::format(record.bytes),
-            path.display()
+            file.path().display()
         )))?;
         Ok(MediumFile {
             name: record.name.clone(),
             kind: record.kind,
-            path,
             file,
             bytes: record.bytes,
             backing: record.backing,
@@ -201,11 +200,11 @@ impl MediumFile {
             _ => {}
         }
         let mapping = if read_only { MapMode::Private } else { MapMode::Shared };
-        let direct = open_direct(&file, record, &path, !read_only)?;
+        let file = SyncedFile::new(file, path);
+        let direct = open_direct(&file, record, !read_only)?;
         Ok(MediumFile {
             name: record.name.clone(),
             kind: record.kind,
-            path,
             file,
             bytes: record.bytes,
             backing: record.backing,
@@ -219,22 +218,28 @@ impl MediumFile {
         if let Some(direct) = &self.direct {
             return Ok(AnyStore::Direct(DirectStore::new(Arc::clone(direct), blank)));
         }
-        let what =
-            |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
-        let file = self.file.try_clone().map_err(what)?;
         // A start claims an object store, also of a volume that is opened for reading only.
         let private = self.kind == MediumKind::Object && self.mapping == MapMode::Private;
         if matches!(self.kind, MediumKind::Disk | MediumKind::Object) && !private {
             // Accesses to a disk run on several threads and block; a page fault in a mapping cannot
             // be deferred like that. Objects are written once and in large parts.
             return Ok(AnyStore::File(FileStore::from_locked_file(
-                file,
-                self.path.clone(),
+                Arc::clone(&self.file),
                 self.bytes,
                 blank,
             )));
         }
-        Ok(AnyStore::Mmap(MmapStore::map(file, self.path.clone(), self.bytes, blank, self.mapping)?))
+        Ok(AnyStore::Mmap(MmapStore::map(Arc::clone(&self.file), self.bytes, blank, self.mapping)?))
+    }
+
+    /// Path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The file, for syncs beside those of its stores.
+    pub(crate) fn synced(&self) -> &Arc<SyncedFile> {
+        &self.file
     }
 
     /// Returns the reason for which the file is not accessed as its record says, if it is not.
@@ -244,9 +249,9 @@ impl MediumFile {
 
     /// Returns the reason if the file was deleted or resized since it was opened.
     pub(crate) fn unusable_reason(&self) -> Option<String> {
-        let path = self.path.display();
+        let path = self.path().display();
         let name = &self.name;
-        match self.file.metadata() {
+        match self.file.file().metadata() {
             Err(e) => Some(format!("the file of '{name}', {path}, cannot be examined: {e}")),
             Ok(_) if self.backing == Backing::BlockDevice => None,
             Ok(m) if m.nlink() == 0 => Some(format!(

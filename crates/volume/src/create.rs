@@ -143,7 +143,7 @@ fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc
     let files = media.iter_mut().filter(|m| m.is_file());
     let files = files.map(|m| MediumFile::create(dir, m, force)).collect::<Result<Vec<_>>>()?;
     for file in &files {
-        crate::superblock::sync_parent(&file.path)?;
+        crate::superblock::sync_parent(file.path())?;
     }
     Ok(Arc::new(files))
 }

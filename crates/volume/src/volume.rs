@@ -9,7 +9,7 @@ use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
     BlockingMedium, Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo,
     Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice,
-    StackView, WriteData,
+    StackView, SyncedFile, WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -597,8 +597,25 @@ impl Volume {
         // recovery.
         self.layer.halt(&mut self.sink)?;
         self.flush()?;
+        if let Some(why) = self.failed_sync() {
+            return Err(Error::LeftDirty { why });
+        }
         self.superblock.set_state(VolumeState::Clean, boot_id())?;
         Ok(self.superblock)
+    }
+
+    /// Returns the failure of a sync after which nothing was synced in its file.
+    fn failed_sync(&self) -> Option<String> {
+        self.files.iter().find_map(|file| {
+            let why = file.synced().gate().failure()?;
+            Some(format!("a sync of {} failed: {why}", file.path().display()))
+        })
+    }
+
+    /// Returns the files of the media. Their writes may be synced at any time, from any thread.
+    #[must_use]
+    pub fn synced_files(&self) -> Vec<Arc<SyncedFile>> {
+        self.files.iter().map(|file| Arc::clone(file.synced())).collect()
     }
 
     /// Saves parameters that the layer has turned off (`drain` of a cache, when all blocks are

@@ -67,6 +67,26 @@ pub enum Group {
     Zns,
     /// `frit_fs::planted::DirectBug`.
     Direct,
+    /// [`SyncBug`].
+    Sync,
+}
+
+/// A bug of the syncs of a file, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[repr(u16)]
+pub enum SyncBug {
+    /// A failed sync is told to one caller, as the kernel does; the next sync succeeds.
+    FailureToldOnce,
+}
+
+impl PlantedBug for SyncBug {
+    const GROUP: Group = Group::Sync;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
 }
 
 /// An enum of bugs, each named by its effect.

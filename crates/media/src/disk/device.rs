@@ -466,6 +466,16 @@ impl BlockDevice for Disk {
         }
     }
 
+    fn failed_sync(&self) -> bool {
+        self.store.sync_gate().is_some_and(|gate| gate.failure().is_some())
+    }
+
+    fn forgive_failed_sync(&mut self) {
+        if let Some(gate) = self.store.sync_gate() {
+            gate.forgive();
+        }
+    }
+
     fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
         Disk::shared(self)
     }

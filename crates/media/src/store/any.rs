@@ -1,7 +1,7 @@
 //! The store of a medium, of a kind that is chosen at run time.
 
 use super::{CustomStore, DirectStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
-use frit_core::{BlockingMedium, Result};
+use frit_core::{BlockingMedium, Result, SyncGate};
 use std::sync::Arc;
 
 /// The store of a medium. Media and layers are compiled once, for this type: a branch for each access is
@@ -62,6 +62,10 @@ impl Store for AnyStore {
 
     fn sync(&mut self) -> Result<()> {
         each!(self, s => Store::sync(s))
+    }
+
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        each!(self, s => Store::sync_gate(s))
     }
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {

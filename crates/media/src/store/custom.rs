@@ -1,7 +1,7 @@
 //! A store that the caller implements, for example one that records accesses or injects errors.
 
 use super::Store;
-use frit_core::{BlockingMedium, Result};
+use frit_core::{BlockingMedium, Result, SyncGate};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -36,6 +36,11 @@ pub trait CustomStore: Debug + Send {
     /// # Errors
     /// The errors of [`Store::sync`].
     fn sync(&mut self) -> Result<()>;
+
+    /// See [`Store::sync_gate`].
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        None
+    }
 
     /// See [`Store::slice`].
     fn slice(&self, _at: u64, _len: usize) -> Option<&[u8]> {
@@ -72,6 +77,10 @@ impl Store for Box<dyn CustomStore> {
 
     fn sync(&mut self) -> Result<()> {
         (**self).sync()
+    }
+
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        (**self).sync_gate()
     }
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {

@@ -2,11 +2,11 @@
 
 use super::{Store, check_range};
 use frit_core::paths::OpenOptions;
-use frit_core::{BlockingMedium, Error, Result, size};
+use frit_core::{BlockingMedium, Error, Result, SyncGate, SyncedFile, size};
 use std::fs::{File, TryLockError};
 use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,7 @@ fn lock(file: &File) -> std::result::Result<(), TryLockError> {
 /// medium.
 #[derive(Debug)]
 pub struct FileStore {
-    file: File,
-    path: PathBuf,
+    file: Arc<SyncedFile>,
     len: u64,
     blank: bool,
 }
@@ -79,28 +78,28 @@ impl FileStore {
             );
             return Err(Error::param("path", path.display(), why));
         }
-        Ok(FileStore { file, path: path.into(), len, blank: has == 0 })
+        Ok(FileStore { file: SyncedFile::new(file, path.into()), len, blank: has == 0 })
     }
 
     /// Creates a store over a file of `len` bytes. The caller must have opened it for reading and
     /// writing, and locked it.
     #[must_use]
-    pub fn from_locked_file(file: File, path: PathBuf, len: u64, blank: bool) -> FileStore {
-        FileStore { file, path, len, blank }
+    pub fn from_locked_file(file: Arc<SyncedFile>, len: u64, blank: bool) -> FileStore {
+        FileStore { file, len, blank }
     }
 
     /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     fn io(&self, what: &str, at: u64, len: usize, source: std::io::Error) -> Error {
-        Error::Io { what: format!("cannot {what} {len} bytes at {at} of {}", self.path.display()), source }
+        Error::Io { what: format!("cannot {what} {len} bytes at {at} of {}", self.path().display()), source }
     }
 
-    pub(super) fn into_parts(self) -> (File, PathBuf, u64, bool) {
-        (self.file, self.path, self.len, self.blank)
+    pub(super) fn into_parts(self) -> (Arc<SyncedFile>, u64, bool) {
+        (self.file, self.len, self.blank)
     }
 }
 
@@ -115,17 +114,21 @@ impl Store for FileStore {
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         check_range(at, into.len(), self.len)?;
-        self.file.read_exact_at(into, at).map_err(|e| self.io("read", at, into.len(), e))
+        self.file.file().read_exact_at(into, at).map_err(|e| self.io("read", at, into.len(), e))
     }
 
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
         check_range(at, data.len(), self.len)?;
         self.blank = false;
-        self.file.write_all_at(data, at).map_err(|e| self.io("write", at, data.len(), e))
+        self.file.file().write_all_at(data, at).map_err(|e| self.io("write", at, data.len(), e))
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.file.sync_data().map_err(|e| SharedFile::sync_failed(&self.path, e))
+        self.file.sync()
+    }
+
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        Some(self.file.gate())
     }
 
     fn volatile(&self) -> bool {
@@ -135,29 +138,21 @@ impl Store for FileStore {
     fn zero(&mut self, at: u64, len: u64) -> Result<()> {
         check_range(at, len as usize, self.len)?;
         self.blank = false;
-        SharedFile::zero(&self.file, &self.path, at, len)
+        SharedFile::zero(self.file.file(), self.path(), at, len)
     }
 
     fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
-        let file = self.file.try_clone().ok()?;
-        Some(Arc::new(SharedFile { file, path: self.path.clone() }))
+        Some(Arc::new(SharedFile(Arc::clone(&self.file))))
     }
 }
 
 /// The same file for use from any thread.
 #[derive(Debug)]
-struct SharedFile {
-    file: File,
-    path: PathBuf,
-}
+struct SharedFile(Arc<SyncedFile>);
 
 impl SharedFile {
     fn failed(path: &Path, what: &str, at: u64, source: std::io::Error) -> Error {
         Error::Io { what: format!("cannot {what} at {at} of {}", path.display()), source }
-    }
-
-    fn sync_failed(path: &Path, source: std::io::Error) -> Error {
-        Error::Io { what: format!("cannot sync {}", path.display()), source }
     }
 
     /// Zeros `len` bytes at `at`: by punching a hole where the file system can, otherwise by
@@ -188,7 +183,7 @@ impl BlockingMedium for SharedFile {
     fn read_now(&self, at: u64, into: &mut [u8]) -> bool {
         use rustix::io::{ReadWriteFlags, preadv2};
         let len = into.len();
-        let read = preadv2(&self.file, &mut [IoSliceMut::new(into)], at, ReadWriteFlags::NOWAIT);
+        let read = preadv2(self.0.file(), &mut [IoSliceMut::new(into)], at, ReadWriteFlags::NOWAIT);
         read == Ok(len)
     }
 
@@ -198,18 +193,18 @@ impl BlockingMedium for SharedFile {
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(into, at).map_err(|e| SharedFile::failed(&self.path, "read", at, e))
+        self.0.file().read_exact_at(into, at).map_err(|e| SharedFile::failed(self.0.path(), "read", at, e))
     }
 
     fn write(&self, at: u64, data: &[u8]) -> Result<()> {
-        self.file.write_all_at(data, at).map_err(|e| SharedFile::failed(&self.path, "write", at, e))
+        self.0.file().write_all_at(data, at).map_err(|e| SharedFile::failed(self.0.path(), "write", at, e))
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<()> {
-        SharedFile::zero(&self.file, &self.path, at, len)
+        SharedFile::zero(self.0.file(), self.0.path(), at, len)
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| SharedFile::sync_failed(&self.path, e))
+        self.0.sync()
     }
 }

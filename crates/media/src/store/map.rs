@@ -6,11 +6,12 @@ use super::populate::Populate;
 use super::sigbus::SigbusGuard;
 use super::{FileStore, Store, check_range};
 use crate::checksum::digest;
-use frit_core::{Error, Result};
+use frit_core::{Error, Result, SyncGate, SyncedFile};
 use memmap2::MmapOptions;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// The kind of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,16 +45,12 @@ pub struct MmapStore {
     guard: SigbusGuard,
     map: AlignedMap,
     // Holds the lock.
-    file: File,
-    path: PathBuf,
+    file: Arc<SyncedFile>,
     mapping: MapMode,
     blank: bool,
     /// `true` if the mapping is too large for the processor's cache, so that writes bypass the
     /// cache.
     nontemporal_writes: bool,
-    /// `true` after a failed sync. The pages that it should have written may be gone from the page
-    /// cache, and a second sync would report success.
-    sync_failed: bool,
 }
 
 impl MmapStore {
@@ -62,8 +59,8 @@ impl MmapStore {
     /// # Errors
     /// The errors of [`FileStore::open`], and a host that cannot map the file.
     pub fn open(path: impl AsRef<Path>, len: u64) -> Result<MmapStore> {
-        let (file, path, len, blank) = FileStore::open(path, len)?.into_parts();
-        MmapStore::map(file, path, len, blank, MapMode::Shared)
+        let (file, len, blank) = FileStore::open(path, len)?.into_parts();
+        MmapStore::map(file, len, blank, MapMode::Shared)
     }
 
     /// Maps the first `len` bytes of a file or device that the caller has opened and locked; the
@@ -72,41 +69,33 @@ impl MmapStore {
     /// # Errors
     /// A host that cannot map the file.
     #[allow(unsafe_code)]
-    pub fn map(file: File, path: PathBuf, len: u64, blank: bool, mapping: MapMode) -> Result<MmapStore> {
+    pub fn map(synced: Arc<SyncedFile>, len: u64, blank: bool, mapping: MapMode) -> Result<MmapStore> {
+        let (file, path) = (synced.file(), synced.path());
         let cannot =
             |source| Error::Io { what: format!("cannot map {len} bytes of {}", path.display()), source };
         let size = usize::try_from(len).map_err(|_| cannot(std::io::ErrorKind::FileTooLarge.into()))?;
-        let in_memory = mapping == MapMode::Shared && in_memory(&file);
+        let in_memory = mapping == MapMode::Shared && in_memory(file);
         let mut options = MmapOptions::new();
         options.len(size);
         // SAFETY: a mapped file must not be changed or truncated by others while it is borrowed.
         // The file is at least `len` bytes long and locked by us until the map is dropped; the lock
         // is advisory, so a program that ignores it can still do harm, as with any mapped file.
         let map = match mapping {
-            MapMode::Shared if in_memory => AlignedMap::shared(&file, size),
-            MapMode::Shared => unsafe { options.map_mut(&file) }.map(AlignedMap::unaligned),
+            MapMode::Shared if in_memory => AlignedMap::shared(file, size),
+            MapMode::Shared => unsafe { options.map_mut(file) }.map(AlignedMap::unaligned),
             // No swap is reserved for a private mapping: only pages that are written need memory.
             MapMode::Private => {
-                unsafe { options.no_reserve_swap().map_copy(&file) }.map(AlignedMap::unaligned)
+                unsafe { options.no_reserve_swap().map_copy(file) }.map(AlignedMap::unaligned)
             }
         };
         let map = map.map_err(cannot)?;
         let guard = SigbusGuard::new(map.as_ptr(), map.len());
         let nontemporal_writes = map.len() >= cache::NONTEMPORAL_STORE_MIN;
-        let mut store = MmapStore {
-            populate: None,
-            guard,
-            map,
-            file,
-            path,
-            mapping,
-            blank,
-            nontemporal_writes,
-            sync_failed: false,
-        };
+        let mut store =
+            MmapStore { populate: None, guard, map, file: synced, mapping, blank, nontemporal_writes };
         if in_memory && len <= POPULATE_BYTES_MAX {
             // Huge pages would give memory to the holes of a sparse file.
-            let allocated = store.file.metadata().is_ok_and(|m| m.blocks() * 512 >= len);
+            let allocated = store.file.file().metadata().is_ok_and(|m| m.blocks() * 512 >= len);
             store.populate = Some(Populate::new(store.map.as_ptr(), store.map.len(), allocated));
         }
         Ok(store)
@@ -137,7 +126,7 @@ impl MmapStore {
     fn lost_pages_error(&self, at: usize, len: usize) -> Error {
         let why = "the file was truncated, or its disk fails";
         Error::Io {
-            what: format!("{len} bytes at {at} of {} are lost", self.path.display()),
+            what: format!("{len} bytes at {at} of {} are lost", self.file.path().display()),
             source: std::io::Error::other(why),
         }
     }
@@ -179,14 +168,11 @@ impl Store for MmapStore {
         if self.mapping == MapMode::Private {
             return Ok(());
         }
-        let cannot = |source| Error::Io { what: format!("cannot sync {}", self.path.display()), source };
-        if self.sync_failed {
-            let why = "an earlier sync failed; what it should have written may be lost";
-            return Err(cannot(std::io::Error::other(why)));
-        }
-        let done = self.file.sync_data();
-        self.sync_failed = done.is_err();
-        done.map_err(cannot)
+        self.file.sync()
+    }
+
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        Some(self.file.gate())
     }
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {

@@ -27,7 +27,7 @@ pub use memory::MemoryStore;
 pub use sigbus::SigbusGuard;
 
 use crate::checksum::digest;
-use frit_core::{BlockingMedium, Error, Result};
+use frit_core::{BlockingMedium, Error, Result, SyncGate};
 use std::sync::Arc;
 
 /// Bytes by address. A medium accesses its bytes only through this trait, so that a store that
@@ -84,8 +84,13 @@ pub trait Store {
     /// Makes all written bytes durable: they survive a power loss of the host.
     ///
     /// # Errors
-    /// A sync error of the host.
+    /// A sync error of the host. Once a sync of a file has failed, all do ([`Store::sync_gate`]).
     fn sync(&mut self) -> Result<()>;
+
+    /// Returns the gate of the syncs, if a sync of the store can fail.
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        None
+    }
 
     /// Returns the bytes by reference, if the store has them contiguously in memory.
     fn slice(&self, _at: u64, _len: usize) -> Option<&[u8]> {

@@ -4,6 +4,7 @@
 
 use super::cache::NONTEMPORAL_STORE_MIN;
 use super::*;
+use frit_core::SyncedFile;
 use proptest::prelude::*;
 
 const LEN: u64 = 300_000;
@@ -84,7 +85,7 @@ fn a_lock_that_outlives_its_store_in_a_child_is_awaited() {
     let path = dir.path().join("nand.img");
     // A child that is forked at this moment has a descriptor of the same open file.
     let (file, ..) = FileStore::open(&path, 4096).unwrap().into_parts();
-    let inherited = file.try_clone().unwrap();
+    let inherited = file.file().try_clone().unwrap();
     drop(file);
     let child = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -141,7 +142,7 @@ fn a_private_mapping_changes_nothing() {
     let path = dir.path().join("nand.img");
     std::fs::write(&path, [7; 8192]).unwrap();
     let file = std::fs::File::open(&path).unwrap();
-    let mut s = MmapStore::map(file, path.clone(), 8192, false, MapMode::Private).unwrap();
+    let mut s = MmapStore::map(SyncedFile::new(file, path.clone()), 8192, false, MapMode::Private).unwrap();
     s.write(4096, &[1; 4]).unwrap();
     s.sync().unwrap();
     assert_eq!(s.slice(4094, 4).unwrap(), [7, 7, 1, 1]);

@@ -352,10 +352,6 @@ impl<'a> DeviceGuard<'a> {
         Ok(result?)
     }
 
-    pub(super) fn enter_read_only(&mut self, why: &str) {
-        self.device.enter_read_only(&mut self.state, why);
-    }
-
     /// Calls the backend, and repeats the call as long as it conflicts with accesses in flight.
     /// With `yield_first` the lock is offered to other threads first.
     fn retry_on_conflict<T>(

@@ -28,12 +28,11 @@ use crate::hints::{HintOptions, HintRules, MarkedPart, ProcessHints};
 use crate::pace::PaceMeter;
 use crate::record::TraceRecorder;
 use changes::Changes;
-use frit_core::{Error, SECTOR_BYTES};
+use frit_core::{Error, SECTOR_BYTES, SyncedFile};
 use frit_trace::ReqOp;
 use in_storage::QueryGate;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -102,8 +101,8 @@ pub struct Device {
     flushes_begun: AtomicU64,
     /// Bytes written since the last flush began.
     unsynced: AtomicU64,
-    /// The files below the backend, for syncs without the lock.
-    files: Vec<File>,
+    /// The files below the backend, for syncs without the lock; none once the device is closed.
+    files: Mutex<Vec<Arc<SyncedFile>>>,
     clients: ConnectionCounters,
     /// Signalled after a deferred access was completed.
     settled: Condvar,
@@ -143,8 +142,7 @@ struct DeviceState {
 impl Device {
     /// Creates a device over a backend.
     pub fn new(mut backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
-        // Without the files every flush syncs under the lock, which is slower but equally correct.
-        let files = backend.files().unwrap_or_default();
+        let files = Mutex::new(backend.synced_files());
         let deferring = backend.defer(true);
         let serves_bytes = backend.serves_bytes();
         let unit = backend.discard_unit_bytes().max(SECTOR_BYTES);
@@ -317,22 +315,22 @@ impl Device {
         // The number is read before the sync: only a flush that begins later covers all earlier
         // writes.
         let begun = self.flushes_begun.load(Ordering::Acquire);
-        let ahead = self.sync_ahead();
+        self.sync_ahead();
         let mut access = self.lock();
-        if let Err(source) = ahead {
-            access.enter_read_only(&format!("a file could not be synced: {source}"));
-            return Err(Failure::Backend(Error::Io { what: "cannot sync a medium's file".into(), source }));
-        }
         access.arrived(arrived);
         access.flush(begun, recorded)
     }
 
-    /// Lets the host write its dirty pages back while requests continue.
-    fn sync_ahead(&self) -> std::io::Result<()> {
+    /// Lets the host write its dirty pages back while requests continue. A failure stays at the file: the layer
+    /// meets it in the flush, if the flush needs the file, and knows what it can write once more.
+    fn sync_ahead(&self) {
         if self.unsynced.load(Ordering::Relaxed) < SYNC_AHEAD_BYTES {
-            return Ok(());
+            return;
         }
-        self.files.iter().try_for_each(File::sync_data)
+        let files = self.files.lock().clone();
+        for file in files {
+            drop(file.sync());
+        }
     }
 
     /// Refuses further requests. Requests in flight end normally.
@@ -353,6 +351,8 @@ impl Device {
     pub fn close(&self) -> Result<(), Failure> {
         self.stop();
         let backend = self.lock().take_backend();
+        // They keep the files locked.
+        self.files.lock().clear();
         let recorded = self.recorder.as_ref().map_or(Ok(()), TraceRecorder::finish);
         let closed = backend.map_or(Ok(()), Backend::close);
         // The backend's last requests are in the recordings of its layers.

@@ -2,10 +2,10 @@
 
 use frit_core::{
     BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView,
+    SyncedFile,
 };
 use frit_serve::{Backend, ReplyTime};
 use frit_volume::Volume;
-use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -206,8 +206,8 @@ impl Backend for GatedVolume {
     fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()> {
         self.0.set_params(settings)
     }
-    fn files(&self) -> Result<Vec<File>> {
-        Backend::files(&self.0)
+    fn synced_files(&self) -> Vec<Arc<SyncedFile>> {
+        Backend::synced_files(&self.0)
     }
     fn close(self: Box<Self>) -> Result<()> {
         Backend::close(Box::new(self.0))

@@ -36,6 +36,8 @@ pub enum FaultKind {
     WriteError(ErrorKind, u8),
     /// A sync fails.
     SyncError(ErrorKind),
+    /// A sync by another caller, just before one of the layer, fails. The kernel reports it to that caller.
+    SyncErrorToAnother(ErrorKind),
     /// A read returns one wrong bit.
     FlipOnRead {
         /// Number of the bit within the read.
@@ -51,6 +53,14 @@ pub enum FaultKind {
     },
     /// A read returns the contents before the last write.
     Stale,
+}
+
+impl FaultKind {
+    /// Returns `true` if the fault strikes syncs.
+    #[must_use]
+    pub fn is_of_syncs(self) -> bool {
+        matches!(self, FaultKind::SyncError(_) | FaultKind::SyncErrorToAnother(_))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -201,11 +211,20 @@ impl Fault {
     pub fn sync(&mut self, medium: u8) -> Result<()> {
         let what = self.what;
         match what {
-            FaultKind::SyncError(kind) if medium == self.medium && self.strikes(0, 0) => {
+            FaultKind::SyncError(kind) | FaultKind::SyncErrorToAnother(kind)
+                if medium == self.medium && self.strikes(0, 0) =>
+            {
                 Err(self.error("sync", kind))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns `true` if another caller gets the error of the next sync.
+    #[must_use]
+    pub fn tells_another(&self, medium: u8) -> bool {
+        let another = matches!(self.what, FaultKind::SyncErrorToAnother(_));
+        another && medium == self.medium && self.after == 0 && (self.sticky || self.struck == 0)
     }
 
     /// Records the bytes that a write will replace, for [`FaultKind::Stale`].

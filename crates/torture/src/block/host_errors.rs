@@ -57,9 +57,10 @@ impl WorkItem<'_> {
         let what = match rng.random_range(0..8u8) {
             0..5 => FaultKind::WriteError(kind, rng.random()),
             5..7 => FaultKind::ReadError(ErrorKind::Other),
+            _ if rng.random() => FaultKind::SyncErrorToAnother(ErrorKind::Other),
             _ => FaultKind::SyncError(ErrorKind::Other),
         };
-        let most = if matches!(what, FaultKind::SyncError(_)) { 6 } else { 200 };
+        let most = if what.is_of_syncs() { 6 } else { 200 };
         let t = Fault::new(rng.random_range(0..media) as u8, rng.random_range(0..most), what);
         if rng.random_bool(0.5) { t.sticky() } else { t }
     }
@@ -95,7 +96,7 @@ impl WorkItem<'_> {
         // A layer can serve writes while a layer below it refuses them: a cache keeps the data, and
         // a stripe writes to its other devices.
         let poisons = writes && !device && target.media()[medium].of_top;
-        let loses_unsynced = device && matches!(what, FaultKind::SyncError(_));
+        let loses_unsynced = device && what.is_of_syncs();
         let met =
             run_faulted(layer.as_mut(), &mut clients, &requests, (poisons, loses_unsynced)).map_err(named)?;
         let struck = stores[medium].lock().fault.as_ref().is_some_and(|t| t.struck > 0);

@@ -9,7 +9,7 @@ use crate::block::access_log::AccessLog;
 use crate::block::fault::Fault;
 use crate::block::nand_layout::NandLayout;
 use frit_core::split_mix::mix;
-use frit_core::{Error, Result};
+use frit_core::{Error, Result, SyncGate};
 use frit_media::CustomStore;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -251,6 +251,11 @@ impl TortureMedium {
         Ok(())
     }
 
+    /// Returns `true` if another caller syncs before this one, and its sync fails.
+    fn tells_another(&self) -> bool {
+        self.fault.as_ref().is_some_and(|fault| fault.tells_another(self.number))
+    }
+
     fn inside(&self, at: u64, len: usize) -> Result<()> {
         if at.checked_add(len as u64).is_some_and(|end| end <= self.bytes.len() as u64) {
             return Ok(());
@@ -265,6 +270,20 @@ impl TortureMedium {
 /// A medium that the stack and the harness share.
 #[derive(Clone, Debug)]
 pub struct SharedMedium(Arc<Mutex<TortureMedium>>);
+
+/// The store of a shared medium. Each opening has a gate of its own, as a file has.
+#[derive(Debug)]
+struct OpenMedium {
+    medium: SharedMedium,
+    gate: SyncGate,
+}
+
+impl OpenMedium {
+    fn sync_once(&self) -> Result<()> {
+        let done = self.gate.sync(|| self.medium.lock().sync().map_err(std::io::Error::other));
+        done.map_err(|source| Error::Io { what: "cannot sync a medium".into(), source })
+    }
+}
 
 impl SharedMedium {
     /// Creates a shared medium.
@@ -287,33 +306,41 @@ impl SharedMedium {
         if m.bytes.is_empty() {
             m.size(len);
         }
-        Box::new(self.clone())
+        Box::new(OpenMedium { medium: self.clone(), gate: SyncGate::default() })
     }
 }
 
-impl CustomStore for SharedMedium {
+impl CustomStore for OpenMedium {
     fn len(&self) -> u64 {
-        self.lock().bytes.len() as u64
+        self.medium.lock().bytes.len() as u64
     }
 
     fn is_blank(&self) -> bool {
-        self.lock().blank
+        self.medium.lock().blank
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.lock().read(at, into)
+        self.medium.lock().read(at, into)
     }
 
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        self.lock().write(at, data)
+        self.medium.lock().write(at, data)
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.lock().sync()
+        if self.medium.lock().tells_another() {
+            // The failure is told to the other caller, and to this one only by the gate.
+            drop(self.sync_once());
+        }
+        self.sync_once()
+    }
+
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        Some(&self.gate)
     }
 
     fn volatile(&self) -> bool {
-        self.lock().volatile
+        self.medium.lock().volatile
     }
 }
 

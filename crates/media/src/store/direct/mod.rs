@@ -15,7 +15,7 @@ mod tests;
 
 use super::{Store, check_range};
 use bounce::{BOUNCE_BYTES, Bounce, BouncePool};
-use frit_core::{BlockingMedium, Error, Result};
+use frit_core::{BlockingMedium, Error, Result, SyncGate, SyncedFile};
 use rings::Rings;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags, fallocate, statx};
 use serde::Serialize;
@@ -23,7 +23,6 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
@@ -65,9 +64,8 @@ struct Alignment {
 pub struct DirectFile {
     /// The file with `O_DIRECT`.
     file: File,
-    /// The file without `O_DIRECT`, for the bytes from `tail` on.
-    buffered: File,
-    path: PathBuf,
+    /// The file without `O_DIRECT`, for the bytes from `tail` on, and for syncs, which concern both.
+    buffered: Arc<SyncedFile>,
     len: u64,
     tail: u64,
     alignment: Alignment,
@@ -106,48 +104,39 @@ fn reopen(file: &File, writable: bool) -> io::Result<File> {
 
 impl DirectFile {
     /// Opens a file or block device of at least `len` bytes for direct accesses. The caller has
-    /// opened `file` without `O_DIRECT` and keeps it locked; with `writable` it must be open for
-    /// writing. `path` is used in messages. [`FileAccess::IoUring`] uses `io_uring` where the kernel
-    /// allows it.
+    /// opened `buffered` without `O_DIRECT` and keeps it locked; with `writable` it must be open for
+    /// writing. [`FileAccess::IoUring`] uses `io_uring` where the kernel allows it.
     ///
     /// # Errors
     /// The file system refuses `O_DIRECT`, or an error of the host.
     pub fn open(
-        file: &File,
-        path: PathBuf,
+        buffered: Arc<SyncedFile>,
         len: u64,
         writable: bool,
         access: FileAccess,
     ) -> Result<DirectFile> {
+        let path = buffered.path();
         let cannot = |source| Error::Io { what: format!("cannot open {} directly", path.display()), source };
         let refused = || {
             let why = "the file system or the device refuses direct accesses (O_DIRECT); put the medium on \
                        another one, or make the volume with access = \"page-cache\"";
             Error::param("access", path.display(), why)
         };
-        let buffered = file.try_clone().map_err(cannot)?;
-        let direct = match reopen(file, writable) {
+        let direct = match reopen(buffered.file(), writable) {
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Err(refused()),
             opened => opened.map_err(cannot)?,
         };
         let alignment = alignment_of(&direct).map_err(cannot)?.ok_or_else(refused)?;
-        let mut opened = DirectFile::with_alignment(direct, buffered, path, len, alignment);
+        let mut opened = DirectFile::with_alignment(direct, buffered, len, alignment);
         opened.rings = (access == FileAccess::IoUring).then(Rings::open);
         Ok(opened)
     }
 
-    fn with_alignment(
-        file: File,
-        buffered: File,
-        path: PathBuf,
-        len: u64,
-        alignment: Alignment,
-    ) -> DirectFile {
+    fn with_alignment(file: File, buffered: Arc<SyncedFile>, len: u64, alignment: Alignment) -> DirectFile {
         let page = page_bytes().max(alignment.block.into());
         DirectFile {
             file,
             buffered,
-            path,
             len,
             tail: len / page * page,
             alignment,
@@ -161,14 +150,17 @@ impl DirectFile {
     #[must_use]
     pub fn no_io_uring(&self) -> Option<String> {
         let e = self.rings.as_ref()?.as_ref().err()?;
-        let path = self.path.display();
+        let path = self.buffered.path().display();
         Some(format!(
             "the kernel does not allow io_uring ({e}): accesses to {path} use pread and pwrite with O_DIRECT"
         ))
     }
 
     fn failed(&self, what: &str, at: u64, len: usize, source: io::Error) -> Error {
-        Error::Io { what: format!("cannot {what} {len} bytes at {at} of {}", self.path.display()), source }
+        Error::Io {
+            what: format!("cannot {what} {len} bytes at {at} of {}", self.buffered.path().display()),
+            source,
+        }
     }
 
     /// Block size as an index.
@@ -303,7 +295,7 @@ impl BlockingMedium for DirectFile {
         let (direct, tail) = into.split_at_mut(self.before_tail(at, len));
         let read = self
             .read_direct(at, direct)
-            .and_then(|()| self.buffered.read_exact_at(tail, at + direct.len() as u64));
+            .and_then(|()| self.buffered.file().read_exact_at(tail, at + direct.len() as u64));
         read.map_err(|e| self.failed("read", at, len, e))
     }
 
@@ -312,7 +304,7 @@ impl BlockingMedium for DirectFile {
         let (direct, tail) = data.split_at(self.before_tail(at, data.len()));
         let written = self
             .write_direct(at, direct)
-            .and_then(|()| self.buffered.write_all_at(tail, at + direct.len() as u64));
+            .and_then(|()| self.buffered.file().write_all_at(tail, at + direct.len() as u64));
         written.map_err(|e| self.failed("write", at, data.len(), e))
     }
 
@@ -328,8 +320,7 @@ impl BlockingMedium for DirectFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let cannot = |source| Error::Io { what: format!("cannot sync {}", self.path.display()), source };
-        self.file.sync_data().map_err(cannot)
+        self.buffered.sync()
     }
 }
 
@@ -373,6 +364,10 @@ impl Store for DirectStore {
 
     fn sync(&mut self) -> Result<()> {
         self.file.sync()
+    }
+
+    fn sync_gate(&self) -> Option<&SyncGate> {
+        Some(self.file.buffered.gate())
     }
 
     fn volatile(&self) -> bool {

@@ -6,6 +6,7 @@
 use super::rings::{DEPTH, PIECE_BYTES};
 use super::*;
 use crate::FileStore;
+use frit_core::SyncedFile;
 use proptest::prelude::*;
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +23,7 @@ fn created(path: &Path, len: u64) -> File {
 
 /// Opens a file for direct accesses; `None` if the file system of the tests refuses them.
 fn direct(path: &Path, len: u64) -> Option<DirectFile> {
-    match DirectFile::open(&created(path, len), path.into(), len, true, FileAccess::IoUring) {
+    match DirectFile::open(SyncedFile::new(created(path, len), path.into()), len, true, FileAccess::IoUring) {
         Ok(file) => Some(file),
         Err(Error::Param { .. }) => {
             eprintln!("skipped: {} is on a file system without O_DIRECT", path.display());
@@ -34,8 +35,8 @@ fn direct(path: &Path, len: u64) -> Option<DirectFile> {
 
 /// Returns the file as if the kernel required this alignment. It must be stricter than the real one.
 fn strict(file: DirectFile, alignment: Alignment) -> DirectFile {
-    let DirectFile { file, buffered, path, len, rings, .. } = file;
-    DirectFile { rings, ..DirectFile::with_alignment(file, buffered, path, len, alignment) }
+    let DirectFile { file, buffered, len, rings, .. } = file;
+    DirectFile { rings, ..DirectFile::with_alignment(file, buffered, len, alignment) }
 }
 
 fn without_rings(mut file: DirectFile) -> DirectFile {
@@ -113,7 +114,7 @@ proptest! {
         }
         let expected = std::fs::read(dir.path().join("page-cache")).unwrap();
         for file in files {
-            prop_assert!(std::fs::read(&file.path).unwrap() == expected, "{}", file.path.display());
+            prop_assert!(std::fs::read(file.buffered.path()).unwrap() == expected, "{}", file.buffered.path().display());
         }
     }
 }
@@ -169,10 +170,8 @@ fn zeroed_space_is_freed() {
 
 #[test]
 fn a_file_system_without_direct_accesses_is_refused_with_the_remedy() {
-    let file = File::open("/proc/version").unwrap();
-    let e = DirectFile::open(&file, "/proc/version".into(), 0, false, FileAccess::Direct)
-        .unwrap_err()
-        .to_string();
+    let file = SyncedFile::new(File::open("/proc/version").unwrap(), "/proc/version".into());
+    let e = DirectFile::open(file, 0, false, FileAccess::Direct).unwrap_err().to_string();
     assert!(e.contains("O_DIRECT") && e.contains("page-cache"), "{e}");
 }
 
@@ -183,8 +182,13 @@ fn errors_of_the_host_reach_the_caller() {
     if direct(&path, LEN).is_none() {
         return;
     }
-    let read_only =
-        DirectFile::open(&File::open(&path).unwrap(), path.clone(), LEN, false, FileAccess::IoUring).unwrap();
+    let read_only = DirectFile::open(
+        SyncedFile::new(File::open(&path).unwrap(), path.clone()),
+        LEN,
+        false,
+        FileAccess::IoUring,
+    )
+    .unwrap();
     // One system call, several requests in flight, and a part of a block.
     for (at, len) in [(0, 4096), (0, DEPTH * PIECE_BYTES), (4096, 100)] {
         let e = read_only.write(at, &vec![0; len]).unwrap_err().to_string();
@@ -204,7 +208,7 @@ fn a_failed_sync_is_an_error() {
     let Some(mut file) = direct(&dir.path().join("f"), 4096) else { return };
     file.sync().unwrap();
     // A file that cannot be synced.
-    file.file = File::open("/proc/version").unwrap();
+    file.buffered = SyncedFile::new(File::open("/proc/version").unwrap(), "/proc/version".into());
     let e = file.sync().unwrap_err().to_string();
     assert!(e.contains("cannot sync"), "{e}");
 }
@@ -233,7 +237,7 @@ fn a_ring_that_fails_is_replaced_by_single_accesses() {
     let data: Vec<u8> = (0..BOUNCE_BYTES).map(|i| (i / 4096) as u8).collect();
     file.write(0, &data).unwrap();
     assert!(rings.descriptor().is_none(), "the ring was kept");
-    assert!(std::fs::read(&file.path).unwrap()[..data.len()] == data);
+    assert!(std::fs::read(file.buffered.path()).unwrap()[..data.len()] == data);
 }
 
 /// Runs a program that only the superuser may run. Returns its output, or says why not.
@@ -292,7 +296,8 @@ fn a_block_device_with_large_blocks_takes_sectors() {
     options.read(true).write(true).custom_flags(OFlags::EXCL.bits() as i32);
     let held = options.open(&device).unwrap();
     let len = (4 << 20) + 64;
-    let file = DirectFile::open(&held, device.into(), len, true, FileAccess::IoUring).unwrap();
+    let file =
+        DirectFile::open(SyncedFile::new(held, device.into()), len, true, FileAccess::IoUring).unwrap();
     assert_eq!(file.alignment.block, 4096);
     write_sectors_of_shared_blocks(&file);
     let data: Vec<u8> = (0..3u32 << 20).map(|i| (i / 512) as u8).collect();

@@ -9,7 +9,7 @@ use crate::common;
 use frit_compose::planted::MirrorBug;
 use frit_compose::planted::NestBug;
 use frit_compose::planted::{CompressBug, SegmentsBug, TableBug, ThinBug};
-use frit_core::planted::{self, BugId, Find, Found, PlantedBug};
+use frit_core::planted::{self, BugId, Find, Found, PlantedBug, SyncBug};
 use frit_layer::planted::{
     CacheBug, FlashBug, FlashcacheBug, FlashtierBug, FtlBug, HfslBug, NamelessBug, NtlBug, SscBug, ZnsBug,
 };
@@ -214,6 +214,13 @@ fn masked() -> [BugId; 22] {
 
 /// Modes and stacks that reveal a bug.
 type Grounds = (&'static [TortureMode], &'static [&'static str]);
+
+/// Returns where a bug of syncs is looked for.
+fn grounds_of_syncs(bug: SyncBug) -> Grounds {
+    match bug {
+        SyncBug::FailureToldOnce => (&[TortureMode::Errors], CACHES),
+    }
+}
 
 fn grounds_of_media(bug: MediaBug) -> Grounds {
     match bug {
@@ -485,6 +492,7 @@ fn every_planted_bug_is_found() {
     all.extend(hooks(grounds_of_hfsl));
     all.extend(hooks(grounds_of_ftl));
     all.extend(hooks(grounds_of_media));
+    all.extend(hooks(grounds_of_syncs));
     for (mut name, what, modes, stacks) in hooks(grounds_of_cache) {
         // The cache shares some names with HFSL.
         if all.iter().any(|(other, ..)| *other == name) {
