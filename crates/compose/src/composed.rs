@@ -50,6 +50,10 @@ pub trait Composer: Send {
     /// state about the written range.
     const DEFERS_WRITES: bool = false;
 
+    /// `true` if the layer above can forgive a failed sync ([`BlockDevice::forgive_failed_sync`]): the composer writes
+    /// nothing of its own to the devices, and holds no data of its upper layer back.
+    const FORGIVES_SYNCS: bool = false;
+
     /// Parameters of the layer.
     type Config: ParamTable + Send;
 
@@ -468,6 +472,16 @@ impl<C: Composer> BlockLayer for Composed<C> {
 
     fn waits(&self) -> bool {
         self.composer.waits()
+    }
+
+    fn failed_sync(&self) -> bool {
+        C::FORGIVES_SYNCS && self.composer.base().devices.iter().any(BlockDevice::failed_sync)
+    }
+
+    fn forgive_failed_sync(&mut self) {
+        if C::FORGIVES_SYNCS {
+            self.composer.base_mut().devices.iter_mut().for_each(BlockDevice::forgive_failed_sync);
+        }
     }
 
     fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {

@@ -64,6 +64,7 @@ impl Composer for Concat {
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     const DEFERS_WRITES: bool = true;
+    const FORGIVES_SYNCS: bool = true;
     type Config = ConcatConfig;
 
     fn base(&self) -> &Base<ConcatConfig> {

@@ -68,6 +68,7 @@ const fn micros(us: u64) -> Nanos {
 impl Composer for Delay {
     const NAME: &'static str = "delay";
     const PASSES_HINTS: bool = true;
+    const FORGIVES_SYNCS: bool = true;
     type Config = DelayConfig;
 
     fn base(&self) -> &Base<DelayConfig> {

@@ -42,6 +42,11 @@ impl Devices {
         self.all.iter()
     }
 
+    /// Returns the devices.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.all.iter_mut()
+    }
+
     /// Returns a device, by its place in the stack file.
     #[must_use]
     pub fn get(&self, i: usize) -> &Slot {

@@ -102,6 +102,7 @@ impl Flaky {
 impl Composer for Flaky {
     const NAME: &'static str = "flaky";
     const PASSES_HINTS: bool = true;
+    const FORGIVES_SYNCS: bool = true;
     type Config = FlakyConfig;
 
     fn base(&self) -> &Base<FlakyConfig> {

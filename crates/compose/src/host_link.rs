@@ -201,6 +201,7 @@ impl HostLink {
 impl Composer for HostLink {
     const NAME: &'static str = "host-link";
     const PASSES_HINTS: bool = true;
+    const FORGIVES_SYNCS: bool = true;
     type Config = HostLinkConfig;
 
     fn base(&self) -> &Base<HostLinkConfig> {

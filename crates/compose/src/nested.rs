@@ -214,6 +214,14 @@ impl BlockDevice for NestedLayer {
         self.look(|layer| layer.write_guarantee())
     }
 
+    fn failed_sync(&self) -> bool {
+        self.look(|layer| layer.failed_sync())
+    }
+
+    fn forgive_failed_sync(&mut self) {
+        self.with(|layer| layer.forgive_failed_sync());
+    }
+
     fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
         if let LayerAccess::Direct(layer) = &mut self.layer {
             let defers = layer.defer(true);

@@ -108,6 +108,7 @@ impl Composer for Record {
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     const DEFERS_WRITES: bool = true;
+    const FORGIVES_SYNCS: bool = true;
     type Config = RecordConfig;
 
     fn base(&self) -> &Base<RecordConfig> {

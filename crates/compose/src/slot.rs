@@ -228,6 +228,14 @@ impl BlockDevice for Slot {
         self.device.refuse(why);
     }
 
+    fn failed_sync(&self) -> bool {
+        self.device.failed_sync()
+    }
+
+    fn forgive_failed_sync(&mut self) {
+        self.device.forgive_failed_sync();
+    }
+
     fn waits(&self) -> bool {
         self.device.waits()
     }

@@ -72,6 +72,7 @@ impl Composer for Stripe {
     const PASSES_HINTS: bool = true;
     const DEFERS_READS: bool = true;
     const DEFERS_WRITES: bool = true;
+    const FORGIVES_SYNCS: bool = true;
     type Config = StripeConfig;
 
     fn base(&self) -> &Base<StripeConfig> {

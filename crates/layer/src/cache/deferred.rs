@@ -109,8 +109,16 @@ impl<D: BlockDevice + ?Sized> Cache<D> {
         outcome: Result<()>,
         buffer: &mut Buffer<'_>,
     ) -> Result<()> {
-        let Some(done) = self.deferred_io.end(id) else { return outcome };
+        let Some(mut done) = self.deferred_io.end(id) else { return outcome };
         let start = sink.start();
+        let outcome = match done.failed.take() {
+            // What a read has read is there all the same.
+            Some(why) if !matches!(done.then, SettleAction::Read { .. }) => outcome.and(Err(Error::Io {
+                what: "the disk".into(),
+                source: std::io::Error::other(format!("a sync failed meanwhile ({why})")),
+            })),
+            _ => outcome,
+        };
         if let Err(e) = outcome {
             if done.covers {
                 self.direct_writes_lost(&e);
@@ -153,17 +161,16 @@ impl<D: BlockDevice + ?Sized> Cache<D> {
             | SettleAction::WrittenThrough(blocks)
             | SettleAction::WritebackFlushed(blocks) => {
                 blocks.into_iter().for_each(|v| self.in_flight.add(v));
-                self.note_unflushed(sink, start);
                 // No request waits for a writeback. The next request to the disk reports the
                 // failure.
                 drop(self.check_disk::<()>(Err(e)));
+                self.note_unflushed(sink, start);
                 self.take_disk_error();
                 Ok(())
             }
             SettleAction::Direct | SettleAction::Flushed | SettleAction::Zeroed(..) => {
-                self.note_unflushed(sink, start);
                 let failed = self.check_disk(Err(e));
-                self.take_disk_error();
+                self.note_unflushed(sink, start);
                 failed
             }
         }

@@ -42,6 +42,8 @@ pub(super) struct InFlightIo {
     writes: bool,
     /// The flush covers data that bypassed the cache.
     pub(super) covers: bool,
+    /// A sync of the disk failed while they were in flight, which may have lost what they wrote.
+    pub(super) failed: Option<String>,
     pub(super) then: SettleAction,
 }
 
@@ -132,8 +134,13 @@ impl DeferredIo {
         self.next += 1;
         let ranges = accesses.iter().filter_map(range).collect();
         let covers = std::mem::take(&mut self.covers);
-        self.in_flight_io.push(InFlightIo { id: self.next, ranges, writes, covers, then });
+        self.in_flight_io.push(InFlightIo { id: self.next, ranges, writes, covers, failed: None, then });
         Some(Deferred { id: self.next, parts: vec![DeferredPart { medium, accesses }] })
+    }
+
+    /// Lets all accesses that are in flight fail when they are settled, whatever their results.
+    pub(super) fn fail_all(&mut self, why: &str) {
+        self.in_flight_io.iter_mut().for_each(|u| u.failed = Some(why.to_owned()));
     }
 
     /// Removes the accesses with this number, which were carried out, and returns them.

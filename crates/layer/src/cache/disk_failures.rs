@@ -53,11 +53,24 @@ impl<D: BlockDevice + ?Sized> Cache<D> {
         self.disk_health.failures += 1;
         self.disk_health.failure = Some(e.to_string());
         self.disk_health.of_request = true;
+        if self.disk.failed_sync() {
+            self.sync_failed(e);
+        }
         self.cancel_writebacks();
         // A layer in the role of the disk may accept no write until it is opened again.
         if let Some(why) = self.disk.refuses() {
             self.health.refuse(why);
         }
+    }
+
+    /// Handles a failed sync of a file below: all that was written to the disk since the last good one may be lost, by
+    /// this thread or others. Cached blocks are written again. The disk can be flushed from then on.
+    fn sync_failed(&mut self, e: &Error) {
+        if self.unflushed.is_some() {
+            self.direct_writes_lost(e);
+        }
+        self.deferred_io.fail_all(&e.to_string());
+        self.disk.forgive_failed_sync();
     }
 
     /// Returns `true` if the last error was an error of the disk, which leaves the cache

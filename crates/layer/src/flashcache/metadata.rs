@@ -187,8 +187,10 @@ impl<C: BlockDevice + ?Sized, D: BlockDevice + ?Sized> Flashcache<C, D> {
             }
             Err(e) => {
                 if self.direct_pending {
-                    // They may be lost, and no later flush would say so.
+                    // They may be lost.
                     self.health.refuse(format!("a flush of the disk failed: {e}"));
+                } else {
+                    self.disk.forgive_failed_sync();
                 }
                 // Blocks that were written back are written again.
                 for slot in std::mem::take(&mut self.written) {

@@ -139,8 +139,11 @@ impl<C: CacheDevice, D: BlockDevice + ?Sized> Flashtier<C, D> {
             }
             Err(e) => {
                 if self.unflushed.is_some() {
-                    // What bypassed the cache may be lost, and no later flush would say so.
+                    // What bypassed the cache may be lost.
                     self.health.refuse(format!("a flush of the disk failed: {e}"));
+                } else {
+                    // All else that was written is dirty until a flush succeeds.
+                    self.disk.forgive_failed_sync();
                 }
                 Err(e)
             }

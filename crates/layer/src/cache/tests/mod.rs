@@ -2,6 +2,7 @@
 //! and a failing disk. Every read is compared with a plain byte array.
 
 mod deferred;
+mod failed_sync;
 mod faults;
 mod halt;
 mod merge;
