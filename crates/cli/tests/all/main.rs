@@ -17,6 +17,7 @@ mod device_commands;
 mod direct;
 mod disk;
 mod drive_models;
+mod failed_syncs;
 mod fs_sim;
 mod golden;
 mod halo_model;

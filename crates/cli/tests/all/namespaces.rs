@@ -7,16 +7,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const BLOCK: usize = 4096;
+pub(crate) const BLOCK: usize = 4096;
 
 /// A client of one export: fixed newstyle handshake with EXPORT_NAME, simple replies.
-struct Nbd {
+pub(crate) struct Nbd {
     socket: UnixStream,
-    bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Nbd {
-    fn connect(volume: &str, export: &str) -> Result<Nbd> {
+    pub(crate) fn connect(volume: &str, export: &str) -> Result<Nbd> {
         let mut socket = UnixStream::connect(Path::new(volume).join("nbd.sock"))?;
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting)?;
@@ -50,11 +50,11 @@ impl Nbd {
         }
     }
 
-    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
         self.request(1, at, data.len() as u32, data)
     }
 
-    fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.request(3, 0, 0, &[])
     }
 
@@ -62,7 +62,7 @@ impl Nbd {
         self.request(4, at, len, &[])
     }
 
-    fn read(&mut self, at: u64, len: usize) -> Result<Vec<u8>> {
+    pub(crate) fn read(&mut self, at: u64, len: usize) -> Result<Vec<u8>> {
         self.request(0, at, len as u32, &[])?;
         let mut data = vec![0; len];
         self.socket.read_exact(&mut data)?;
@@ -71,14 +71,14 @@ impl Nbd {
 }
 
 /// Contents of a block: its name space, its number and its version.
-fn stamped(namespace: u64, block: u64, version: u64) -> Vec<u8> {
+pub(crate) fn stamped(namespace: u64, block: u64, version: u64) -> Vec<u8> {
     let words =
         [namespace + 1, block, version, (namespace + 1) ^ block.rotate_left(20) ^ version.rotate_left(40)];
     words.iter().flat_map(|w| w.to_le_bytes()).cycle().take(BLOCK).collect()
 }
 
 /// Version of a block. A block that was never written, or trimmed, has none.
-fn version(namespace: u64, block: u64, data: &[u8]) -> Option<u64> {
+pub(crate) fn version(namespace: u64, block: u64, data: &[u8]) -> Option<u64> {
     if data.iter().all(|&b| b == 0) {
         return None;
     }
