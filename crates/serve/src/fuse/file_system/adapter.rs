@@ -16,6 +16,7 @@ use super::reply::{self, TTL};
 use super::requester;
 use super::setup;
 use super::unreported::UnreportedChanges;
+use super::unsent_writes::UnsentWrites;
 use frit_direct::messages::{BEGIN, PREPARE_AT, PREPARE_WHENCE};
 use frit_fs::{Attr, AttrChanges, DirectFiles, FileSystem, InStorage, Ino, InodeType, NewInode, Result};
 use frit_fuse::{
@@ -41,6 +42,7 @@ pub(super) struct FsAdapter<F> {
     pub(super) commands: Arc<CommandFiles>,
     pub(super) direct: DirectAccess,
     writeback: bool,
+    unsent: UnsentWrites,
     /// `true` if the kernel opens directories without a request.
     free_opendir: AtomicBool,
     /// The kernel's side of the connection, for all parts.
@@ -54,7 +56,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
     /// A thread cannot be started.
     pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let unreported = Arc::new(UnreportedChanges::new(&*files));
-        let passthrough = Passthrough::new(options.passthrough, Arc::clone(&unreported));
+        let passthrough = Passthrough::new(options.passthrough, options.writeback, Arc::clone(&unreported));
         let kernel = passthrough.kernel();
         let lookups = Lookups::new(&*files);
         let direct = DirectAccess::start(&files, Arc::clone(&kernel), unreported, options.writeback)?;
@@ -71,6 +73,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             commands: Arc::new(commands),
             direct,
             writeback: options.writeback,
+            unsent: UnsentWrites::new(options.writeback),
             free_opendir: AtomicBool::new(false),
             kernel,
         })
@@ -87,7 +90,7 @@ impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
     /// permission that its directory does not have.
     fn shown(&self, attr: Attr) -> Attr {
         if attr.kind != InodeType::Command {
-            return attr;
+            return self.unsent.shown(attr);
         }
         let directory = self.files.command_directory(attr.ino).and_then(|of| self.files.attr(of));
         match directory {
@@ -121,6 +124,7 @@ impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
             Ok(Some((handle, open_flags))) => return reply(Ok(Opened::Requests(handle, open_flags))),
             Err(e) => return reply(Err(self.files.unpin(ino).err().unwrap_or(e))),
         }
+        self.unsent.opened(ino);
         match self.backing(ino, flags).as_deref() {
             Some(id) => reply(Ok(Opened::Passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, id))),
             None => {
@@ -279,7 +283,11 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
             Ok(attr) => {
                 let ttl = reply::ttl(&self.passthrough, &attr);
                 // A new file cannot have been written through a memory map yet.
-                let ttl = if attr.size == 0 { reply::shorter(TTL, &attr) } else { ttl };
+                let ttl = if attr.size == 0 && self.unsent.holes_known() {
+                    reply::shorter(TTL, &attr)
+                } else {
+                    ttl
+                };
                 let entry = reply::entry_with(&attr, ttl, ttl);
                 let entry = Entry { node: node(&attr, request.uid()), ..entry };
                 self.with_opened(request, attr.ino, flags, |opened| match opened {
@@ -325,6 +333,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn release(&self, _: &Request, number: INodeNo, handle: FileHandle, reply: ReplyEmpty) {
         self.commands.release(&*self.files, handle);
         self.passthrough.release(ino(number));
+        self.unsent.released(ino(number));
         reply::empty(reply, self.files.unpin(ino(number)));
     }
 
@@ -429,6 +438,10 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
     fn lseek(&self, _: &Request, number: INodeNo, at: i64, whence: i32, reply: ReplyLseek) {
         if (at, whence) == (PREPARE_AT, PREPARE_WHENCE) {
             return self.direct.prepare(ino(number), reply);
+        }
+        if !self.unsent.holes_known() {
+            // The kernel answers from now on: all is data up to the end of the file, which it knows.
+            return reply.error(Errno::ENOSYS);
         }
         match self.seek(ino(number), at, whence) {
             Ok(found) => reply.offset(found),

@@ -26,6 +26,7 @@ mod session;
 mod setup;
 mod stale;
 mod unreported;
+mod unsent_writes;
 
 pub use frit_fuse::Rings;
 pub use in_storage::{EngineContents, resolve_error};

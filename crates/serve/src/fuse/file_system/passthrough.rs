@@ -8,7 +8,7 @@
 
 use super::setup;
 use super::unreported::UnreportedChanges;
-use frit_fs::{Attr, FileSystem, Ino};
+use frit_fs::{Attr, FileSystem, Ino, InodeType};
 use frit_fuse::{BackingId, Kernel, KernelConfig};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -19,6 +19,8 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct Passthrough {
     /// Passthrough is requested.
     wanted: bool,
+    /// The kernel gathers writes.
+    writeback: bool,
     /// Passthrough is active; determined at mounting.
     on: OnceLock<bool>,
     /// Reason why passthrough is not active although requested.
@@ -39,9 +41,10 @@ struct OpenInode {
 }
 
 impl Passthrough {
-    pub(super) fn new(wanted: bool, unreported: Arc<UnreportedChanges>) -> Passthrough {
+    pub(super) fn new(wanted: bool, writeback: bool, unreported: Arc<UnreportedChanges>) -> Passthrough {
         Passthrough {
             wanted,
+            writeback,
             on: OnceLock::new(),
             inactive_reason: Arc::default(),
             open: Mutex::default(),
@@ -126,6 +129,10 @@ impl Passthrough {
     /// Returns `true` if the contents of an inode may change without a request. Its attributes are sent to the
     /// kernel next.
     pub(super) fn changes_unreported(&self, attr: &Attr) -> bool {
+        // A file without a block may get one in the kernel's cache as soon as it is opened.
+        if self.writeback && attr.kind == InodeType::File && attr.sectors == 0 {
+            return true;
+        }
         let is_marked = self.unreported.contains(attr.ino);
         if is_marked {
             self.unreported.report(attr);

@@ -56,6 +56,39 @@ fn contents_with_a_writeback_cache() {
     contents("writeback");
 }
 
+/// The kernel has the end of a file that is open, and its only block, when programs copy it.
+#[test]
+fn copies_of_open_files_have_what_the_kernel_has_not_sent() {
+    let Some(m) = Mounted::new("writeback") else { return };
+    // Known to the kernel before, without a block.
+    File::create(m.path("known")).unwrap().set_len(1 << 20).unwrap();
+    assert_eq!(m.path("known").metadata().unwrap().blocks(), 0);
+    for name in ["f", "known"] {
+        let block = pattern(4096, 3);
+        let mut bytes = vec![0; 6 << 20];
+        bytes[5 << 20..][..4096].copy_from_slice(&block);
+        let open = both().open(m.path(name)).unwrap();
+        open.set_len(6 << 20).unwrap();
+        open.write_all_at(&block, 5 << 20).unwrap();
+        let found = seek(&open, SeekFrom::Data(0)).unwrap();
+        assert!(found <= 5 << 20, "{found}");
+        assert!(open.metadata().unwrap().blocks() > 0);
+        let copies = format!(
+            "cp {name} {name}.cp && cp --sparse=always {name} {name}.sparse && install {name} {name}.install && \
+             tar -cSf - {name} | tar -xOf - > {name}.tar && cat {name} > {name}.cat && \
+             dd if={name} of={name}.dd bs=64k conv=sparse status=none && truncate -s 6M {name}.dd && \
+             python3 -c 'import shutil; shutil.copyfile(\"{name}\", \"{name}.py\")'"
+        );
+        assert_eq!(sh_as(0, &m.at, &format!("{copies} && echo copied")), "copied");
+        for copy in ["cp", "sparse", "install", "tar", "cat", "dd", "py"] {
+            let copied = fs::read(m.path(&format!("{name}.{copy}"))).unwrap();
+            assert!(copied == bytes, "{name}.{copy}: {} bytes", copied.len());
+        }
+        drop(open);
+    }
+    m.stop();
+}
+
 #[test]
 fn s72_the_page_cache_and_direct_access_agree() {
     let Some(m) = Mounted::new("") else { return };
