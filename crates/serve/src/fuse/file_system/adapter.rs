@@ -1,6 +1,7 @@
 //! FUSE adapter of a file system: each request of the kernel is passed to [`FileSystem`]. Longer
 //! operations are in the neighboring modules.
 
+use super::contents;
 use super::convert::{
     allocate, caller, errno, ino, is_of_another, kind, node, permissions, rename_mode, set_time, time,
     visible, xattr_mode,
@@ -63,6 +64,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         let killpriv = Arc::new(KillprivCache::new());
         let engine_kernel = Arc::clone(&kernel);
         let commands = CommandFiles::new(engine_kernel, Arc::clone(&killpriv), options);
+        let unsent = UnsentWrites::start(options.writeback, Arc::clone(&kernel))?;
         let page_invalidation = PageInvalidator::start(&*files, Arc::clone(&kernel))?;
         Ok(FsAdapter {
             files,
@@ -73,7 +75,7 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
             commands: Arc::new(commands),
             direct,
             writeback: options.writeback,
-            unsent: UnsentWrites::new(options.writeback),
+            unsent,
             free_opendir: AtomicBool::new(false),
             kernel,
         })
@@ -84,6 +86,11 @@ impl<F: InStorage + DirectFiles + 'static> FsAdapter<F> {
     /// Counts the lookup that a reply with these attributes is.
     fn counted(&self, result: Result<Attr>) -> Result<Attr> {
         result.map(|attr| self.shown(attr)).inspect(|attr| self.lookups.add(attr.ino))
+    }
+
+    /// Returns `true` if a file ends before a position for the server, and the kernel may know a later end.
+    fn ends_before(&self, ino: Ino, end: u64) -> bool {
+        self.unsent.may_have(ino) && self.files.attr(ino).is_ok_and(|attr| attr.size < end)
     }
 
     /// Returns the attributes as programs see them: a command file has the owner of its directory, and no
@@ -283,11 +290,7 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
             Ok(attr) => {
                 let ttl = reply::ttl(&self.passthrough, &attr);
                 // A new file cannot have been written through a memory map yet.
-                let ttl = if attr.size == 0 && self.unsent.holes_known() {
-                    reply::shorter(TTL, &attr)
-                } else {
-                    ttl
-                };
+                let ttl = if attr.size == 0 && !self.writeback { reply::shorter(TTL, &attr) } else { ttl };
                 let entry = reply::entry_with(&attr, ttl, ttl);
                 let entry = Entry { node: node(&attr, request.uid()), ..entry };
                 self.with_opened(request, attr.ino, flags, |opened| match opened {
@@ -305,7 +308,14 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         }
         let _foreground = self.commands.foreground();
         self.page_invalidation.fill(ino(number), read.owner);
-        self.read_into(ino(number), read.at, reply);
+        // A read past the page cache.
+        if read.owner.is_some() && self.ends_before(ino(number), read.at + u64::from(read.len)) {
+            let (files, at) = (Arc::clone(&self.files), read.at);
+            return self
+                .unsent
+                .ask(ino(number), move || contents::read_into(&*files, ino(number), at, reply));
+        }
+        contents::read_into(&*self.files, ino(number), read.at, reply);
     }
 
     fn write(&self, request: &Request, number: INodeNo, write: &Write<'_>, reply: ReplyWrite) {
@@ -439,14 +449,11 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         if (at, whence) == (PREPARE_AT, PREPARE_WHENCE) {
             return self.direct.prepare(ino(number), reply);
         }
-        if !self.unsent.holes_known() {
-            // The kernel answers from now on: all is data up to the end of the file, which it knows.
-            return reply.error(Errno::ENOSYS);
-        }
-        match self.seek(ino(number), at, whence) {
+        let files = Arc::clone(&self.files);
+        self.unsent.ask(ino(number), move || match contents::seek(&*files, ino(number), at, whence) {
             Ok(found) => reply.offset(found),
             Err(e) => reply.error(errno(&e)),
-        }
+        });
     }
 
     fn ioctl(
@@ -471,6 +478,15 @@ impl<F: InStorage + DirectFiles + 'static> Server for FsAdapter<F> {
         let (from, to) = ((ino(range.from.0), range.from.1), (ino(range.to.0), range.to.1));
         let (loss, writer) = (PrivilegeLoss::Unprivileged, Writer::Sender(request));
         let removed = self.killpriv.remove(&*self.files, to.0, loss, writer);
-        reply::written(reply, removed.and_then(|_| self.copy(from, to, range.len)));
+        if let Err(e) = removed {
+            return reply.error(errno(&e));
+        }
+        let (files, len) = (Arc::clone(&self.files), range.len);
+        let copy = move || reply::written(reply, contents::copy(&*files, from, to, len));
+        if self.ends_before(from.0, from.1.saturating_add(len)) {
+            self.unsent.ask(from.0, copy);
+        } else {
+            copy();
+        }
     }
 }

@@ -91,50 +91,50 @@ impl<F: FileSystem + DirectFiles + 'static> FsAdapter<F> {
         KillprivCache::extend_changes(&*self.files, Writer::Sender(request), ino, &mut changes)?;
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
+}
 
-    pub(super) fn read_into(&self, ino: Ino, at: u64, reply: ReplyRead) {
-        reply.fill(|buffer| self.files.read(ino, at, buffer).map_err(|e| errno(&e)));
-    }
+/// Answers a read.
+pub(super) fn read_into<F: FileSystem>(files: &F, ino: Ino, at: u64, reply: ReplyRead) {
+    reply.fill(|buffer| files.read(ino, at, buffer).map_err(|e| errno(&e)));
+}
 
-    /// Copies up to `len` bytes between files, or within one.
-    pub(super) fn copy(&self, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<usize> {
-        let len = len.min(COPY_MAX);
-        let mut done = 0;
-        with_buffer(COPY_BYTES.min(len as usize), |buffer| {
-            while done < len {
-                let part = buffer.len().min((len - done) as usize);
-                let copied =
-                    self.copy_part((from.0, from.1 + done), (to.0, to.1 + done), &mut buffer[..part]);
-                match copied {
-                    Ok(bytes) => {
-                        done += bytes as u64;
-                        if bytes < part {
-                            break;
-                        }
+/// Returns the next position with data, or in a hole.
+pub(super) fn seek<F: FileSystem>(files: &F, ino: Ino, at: i64, direction: i32) -> Result<i64> {
+    let what = match direction {
+        whence::SEEK_DATA => Seek::Data,
+        whence::SEEK_HOLE => Seek::Hole,
+        _ => return Err(Error::Invalid("lseek looks for data and holes")),
+    };
+    files.seek(ino, what, position(at)?).map(|found| found as i64)
+}
+
+/// Copies up to `len` bytes between files, or within one.
+pub(super) fn copy<F: FileSystem>(files: &F, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<usize> {
+    let len = len.min(COPY_MAX);
+    let mut done = 0;
+    with_buffer(COPY_BYTES.min(len as usize), |buffer| {
+        while done < len {
+            let part = buffer.len().min((len - done) as usize);
+            match copy_part(files, (from.0, from.1 + done), (to.0, to.1 + done), &mut buffer[..part]) {
+                Ok(bytes) => {
+                    done += bytes as u64;
+                    if bytes < part {
+                        break;
                     }
-                    // Bytes copied so far are kept and reported as success. The program gets the
-                    // error with its next request.
-                    Err(e) if done == 0 => return Err(e),
-                    Err(_) => break,
                 }
+                // Bytes copied so far are kept and reported as success. The program gets the
+                // error with its next request.
+                Err(e) if done == 0 => return Err(e),
+                Err(_) => break,
             }
-            Ok(done as usize)
-        })
-    }
-
-    fn copy_part(&self, from: (Ino, u64), to: (Ino, u64), buffer: &mut [u8]) -> Result<usize> {
-        match self.files.read(from.0, from.1, buffer)? {
-            0 => Ok(0),
-            bytes => self.files.write(to.0, to.1, &buffer[..bytes]),
         }
-    }
+        Ok(done as usize)
+    })
+}
 
-    pub(super) fn seek(&self, ino: Ino, at: i64, direction: i32) -> Result<i64> {
-        let what = match direction {
-            whence::SEEK_DATA => Seek::Data,
-            whence::SEEK_HOLE => Seek::Hole,
-            _ => return Err(Error::Invalid("lseek looks for data and holes")),
-        };
-        self.files.seek(ino, what, position(at)?).map(|found| found as i64)
+fn copy_part<F: FileSystem>(files: &F, from: (Ino, u64), to: (Ino, u64), buffer: &mut [u8]) -> Result<usize> {
+    match files.read(from.0, from.1, buffer)? {
+        0 => Ok(0),
+        bytes => files.write(to.0, to.1, &buffer[..bytes]),
     }
 }
