@@ -70,10 +70,10 @@ fn copies_of_open_files_have_what_the_kernel_has_not_sent() {
         let open = both().open(m.path(name)).unwrap();
         open.set_len(6 << 20).unwrap();
         open.write_all_at(&block, 5 << 20).unwrap();
+        assert!(open.metadata().unwrap().blocks() > 0, "{name}");
         assert_eq!(seek(&open, SeekFrom::Data(0)).unwrap(), 5 << 20);
         assert_eq!(seek(&open, SeekFrom::Hole(5 << 20)).unwrap(), (5 << 20) + 4096);
         open.write_all_at(&block, 5 << 20).unwrap();
-        assert!(open.metadata().unwrap().blocks() > 0);
         let copies = format!(
             "cp {name} {name}.cp && cp --sparse=always {name} {name}.sparse && install {name} {name}.install && \
              tar -cSf - {name} | tar -xOf - > {name}.tar && cat {name} > {name}.cat && \
